@@ -1,0 +1,100 @@
+"""What each variable is called: in released TF1 checkpoints (the names used throughout), and in Hugging Face files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Variables whose released name matches skip weight decay and, in LAMB, the trust ratio (released optimization.py).
+UNDECAYED = re.compile(r"LayerNorm|layer_norm|bias")
+
+
+def named_variables(model) -> dict[str, Any]:
+    """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`."""
+    names: dict[str, Any] = {}
+    _add_albert(names, getattr(model, "albert", model))
+    if hasattr(model, "masked_lm"):
+        head = model.masked_lm
+        _add_dense(names, "cls/predictions/transform/dense", head.transform)
+        _add_layer_norm(names, "cls/predictions/transform/LayerNorm", head.layer_norm)
+        names["cls/predictions/output_bias"] = head.output_bias
+    if hasattr(model, "sentence"):
+        names["cls/seq_relationship/output_weights"] = model.sentence.output_weights
+        names["cls/seq_relationship/output_bias"] = model.sentence.output_bias
+    return names
+
+
+def _add_albert(names: dict[str, Any], albert) -> None:
+    embeddings = albert.embeddings
+    for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
+        names[f"bert/embeddings/{table}"] = getattr(embeddings, table)
+    _add_layer_norm(names, "bert/embeddings/LayerNorm", embeddings.layer_norm)
+    if embeddings.projection is not None:
+        _add_dense(names, "bert/encoder/embedding_hidden_mapping_in", embeddings.projection)
+    # A part shared over layers has the group's number; one of its own per layer has the layer's: with everything
+    # shared or nothing shared these are exactly the released names.
+    for key, attention in albert.encoder.attention_parts.items():
+        block = f"bert/encoder/transformer/{key}"
+        for part in ("query", "key", "value"):
+            _add_dense(names, f"{block}/attention_1/self/{part}", getattr(attention, part))
+        _add_dense(names, f"{block}/attention_1/output/dense", attention.output_dense)
+        _add_layer_norm(names, f"{block}/LayerNorm", attention.layer_norm)
+    for key, feed_forward in albert.encoder.feed_forward_parts.items():
+        block = f"bert/encoder/transformer/{key}"
+        _add_dense(names, f"{block}/ffn_1/intermediate/dense", feed_forward.intermediate)
+        _add_dense(names, f"{block}/ffn_1/intermediate/output/dense", feed_forward.output_dense)
+        _add_layer_norm(names, f"{block}/LayerNorm_1", feed_forward.layer_norm)
+    _add_dense(names, "bert/pooler/dense", albert.pooler.dense)
+
+
+def _add_dense(names: dict[str, Any], prefix: str, layer) -> None:
+    names[f"{prefix}/kernel"] = layer.kernel
+    names[f"{prefix}/bias"] = layer.bias
+
+
+def _add_layer_norm(names: dict[str, Any], prefix: str, layer) -> None:
+    names[f"{prefix}/gamma"] = layer.gamma
+    names[f"{prefix}/beta"] = layer.beta
+
+
+def is_decayed(name: str) -> bool:
+    """Whether weight decay and LAMB's trust ratio apply to the variable of that released name."""
+    return UNDECAYED.search(name) is None
+
+
+# Released prefix to Hugging Face prefix; \1 and \2 are the group and the inner group.
+_BLOCK = r"bert/encoder/transformer/group_(\d+)/inner_group_(\d+)"
+_HF_BLOCK = r"albert.encoder.albert_layer_groups.\1.albert_layers.\2"
+_HUGGING_FACE_PREFIXES = (
+    (r"bert/embeddings/LayerNorm", "albert.embeddings.LayerNorm"),
+    (r"bert/embeddings/(\w+_embeddings)", r"albert.embeddings.\1.weight"),
+    (r"bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
+    (_BLOCK + r"/attention_1/self/(query|key|value)", _HF_BLOCK + r".attention.\3"),
+    (_BLOCK + r"/attention_1/output/dense", _HF_BLOCK + ".attention.dense"),
+    (_BLOCK + r"/LayerNorm_1", _HF_BLOCK + ".full_layer_layer_norm"),
+    (_BLOCK + r"/LayerNorm", _HF_BLOCK + ".attention.LayerNorm"),
+    (_BLOCK + r"/ffn_1/intermediate/dense", _HF_BLOCK + ".ffn"),
+    (_BLOCK + r"/ffn_1/intermediate/output/dense", _HF_BLOCK + ".ffn_output"),
+    (r"bert/pooler/dense", "albert.pooler"),
+    (r"cls/predictions/transform/dense", "predictions.dense"),
+    (r"cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
+    (r"cls/predictions/output_bias", "predictions.bias"),
+    (r"cls/seq_relationship/output_weights", "sop_classifier.classifier.weight"),
+    (r"cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
+)
+_HUGGING_FACE_LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+
+
+def to_hugging_face(name: str) -> tuple[str, bool]:
+    """The Hugging Face name of a released one, and whether the matrix is stored transposed there.
+
+    Raises:
+        KeyError: the name is not one of an ALBERT's.
+    """
+    prefix, _, leaf = name.rpartition("/")
+    for pattern, replacement in _HUGGING_FACE_PREFIXES:
+        if re.fullmatch(pattern, name):
+            return re.sub(pattern, replacement, name), False
+        if leaf in _HUGGING_FACE_LEAVES and re.fullmatch(pattern, prefix):
+            return f"{re.sub(pattern, replacement, prefix)}.{_HUGGING_FACE_LEAVES[leaf]}", leaf == "kernel"
+    raise KeyError(name)
