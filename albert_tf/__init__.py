@@ -1,0 +1,36 @@
+"""ALBERT (Lan et al., arXiv 1909.11942) in TensorFlow 2.
+
+Importing the package is light: TensorFlow is imported with the first of the names below that needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from albert_tf import versions
+
+__version__ = "0.1.0"
+
+versions.check()
+
+# The public names and the modules they live in.
+_MODULES = {
+    "AlbertConfig": "config",
+    "AlbertForPreTraining": "models",
+    "AlbertModel": "models",
+    "InputError": "errors",
+    "config_path": "config_files",
+    "load_tokenizer": "tokenization",
+}
+__all__ = [*sorted(_MODULES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"albert_tf.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
