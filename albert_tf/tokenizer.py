@@ -1,0 +1,147 @@
+"""What the SentencePiece and the WordPiece tokenizer have in common: the vocabulary and its special pieces.
+
+V is the vocabulary size.
+"""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from albert_tf.errors import InputError
+from albert_tf.files import atomic_write, write_json
+
+SETTINGS_FILE = "tokenizer_config.json"
+
+
+class Tokenizer(abc.ABC):
+    """Text to piece ids and back.
+
+    Attributes:
+        vocab_file: where the vocabulary was read from.
+        vocab_size: V.
+        pad_id, unk_id, cls_id, sep_id, mask_id: looked up by piece when the file is read, never assumed.
+        special_ids: int32, ascending: pieces that no raw text gives and that no random replacement may draw.
+        do_lower_case, keep_accents: the clean-up of the text.
+    """
+
+    kind: str
+    saved_name: str  # the vocabulary's file name in a portable directory
+
+    def __init__(
+        self,
+        vocab_file: str,
+        data: bytes,
+        do_lower_case: bool,
+        keep_accents: bool,
+        *,
+        pieces: Sequence[str],
+        special_pieces: Sequence[int],
+        flag: str,
+    ):
+        """`special_pieces`: ids of pad, unk, [CLS], [SEP], [MASK] in this order, then any further special pieces."""
+        self.vocab_file = os.fspath(vocab_file)
+        self.do_lower_case = do_lower_case
+        self.keep_accents = keep_accents
+        self.vocab_size = len(pieces)
+        self._data = data
+        self._pieces = list(pieces)
+        self._flag = flag
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = special_pieces[:5]
+        self.special_ids = np.unique(np.asarray(special_pieces, np.int32))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.vocab_file, self._data, self.do_lower_case, self.keep_accents, self._flag)
+
+    @abc.abstractmethod
+    def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Encodes texts: the ids of all of them in a row (int32 [total]) and how many belong to each (int32 [n])."""
+
+    @abc.abstractmethod
+    def encode_as_pieces(self, text: str) -> list[str]:
+        """The pieces of a text, one for each id; a SentencePiece unknown is shown as it is spelled in the text."""
+
+    @abc.abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """Readable text of ids; special pieces other than the unknown one are left out."""
+
+    @abc.abstractmethod
+    def starts_word(self) -> np.ndarray:
+        """bool [V]: the piece begins a word, for whole-word masking."""
+
+    @abc.abstractmethod
+    def to_graph(self) -> Any:
+        """A tf.Module: called with strings [N] it returns a RaggedTensor [N, None] int32 of the ids `encode` gives.
+
+        It holds the vocabulary, so a SavedModel that uses it needs no file beside it. Needs TensorFlow Text.
+        """
+
+    def encode(self, text: str) -> list[int]:
+        """The piece ids of one text, without [CLS] and [SEP]."""
+        return self.encode_batch([text])[0].tolist()
+
+    def id_to_piece(self, piece_id: int) -> str:
+        """The piece of an id; IndexError outside 0..V-1."""
+        if not 0 <= piece_id < self.vocab_size:
+            raise IndexError(f"piece id {piece_id} is outside 0..{self.vocab_size - 1}")
+        return self._pieces[piece_id]
+
+    def pieces(self) -> list[str]:
+        """The whole vocabulary in the order of the ids."""
+        return list(self._pieces)
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the ids, for a metadata file."""
+        return {
+            "kind": self.kind,
+            "do_lower_case": self.do_lower_case,
+            "keep_accents": self.keep_accents,
+            "vocab_size": self.vocab_size,
+            "vocab_sha256": hashlib.sha256(self._data).hexdigest(),
+        }
+
+    def check_config(self, vocab_size: int) -> None:
+        """Compares V with a model's `vocab_size`.
+
+        More rows than pieces only wastes memory and is warned of.
+
+        Raises:
+            InputError: the model has fewer rows than there are pieces, so some ids would have no embedding.
+        """
+        if vocab_size < self.vocab_size:
+            raise InputError(
+                f"--{self._flag}: {self.vocab_file} has {self.vocab_size} pieces but the model config's vocab_size is "
+                f"{vocab_size}: take the vocabulary the model was made for, or a config with vocab_size "
+                f"{self.vocab_size}"
+            )
+        if vocab_size > self.vocab_size:
+            logging.warning(
+                "the model config's vocab_size is %d but %s has only %d pieces: %d embedding rows are never used",
+                vocab_size,
+                self.vocab_file,
+                self.vocab_size,
+                vocab_size - self.vocab_size,
+            )
+
+    def save(self, directory: str | os.PathLike[str]) -> str:
+        """Writes the vocabulary under its usual name and the clean-up settings beside it; returns the file's path."""
+        path = os.path.join(os.fspath(directory), self.saved_name)
+        with atomic_write(path) as file:
+            file.write(self._data)
+        settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents, "remove_space": True}
+        write_json(os.path.join(os.fspath(directory), SETTINGS_FILE), settings)
+        return path
+
+
+def missing_piece(flag: str, vocab_file: str, piece: str) -> InputError:
+    """The error for a vocabulary without one of the pieces ALBERT needs."""
+    return InputError(
+        f"--{flag}: {vocab_file} has no piece {piece}: ALBERT needs it, so train the vocabulary again with "
+        "data_prep.train_sentencepiece or take a released one"
+    )
