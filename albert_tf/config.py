@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, weight_names
 from albert_tf.errors import InputError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
@@ -118,18 +119,10 @@ class AlbertConfig:
 
         The encoder as the paper counts it is everything but the two heads: see `parameter_count`.
         """
-        v, e, h, i = self.vocab_size, self.embedding_size, self.hidden_size, self.intermediate_size
-        attention_parts = {attention for attention, _ in self.layer_parts()}
-        ffn_parts = {ffn for _, ffn in self.layer_parts()}
-        return {
-            "embeddings": (v + self.max_position_embeddings + self.type_vocab_size) * e + 2 * e,
-            "projection": e * h + h if self.has_projection else 0,
-            "attention": len(attention_parts) * self.inner_group_num * (4 * (h * h + h) + 2 * h),
-            "feed_forward": len(ffn_parts) * self.inner_group_num * (2 * h * i + i + h + 2 * h),
-            "pooler": h * h + h,
-            "masked_lm_head": h * e + e + 2 * e + v,
-            "sentence_head": 2 * h + 2,
-        }
+        counts = dict.fromkeys(weight_names.PARTS, 0)
+        for name, shape in weight_names.variable_shapes(self).items():
+            counts[weight_names.part_of(name)] += math.prod(shape)
+        return counts
 
     def parameter_count(self, heads: bool = False) -> int:
         """Parameters of embeddings, encoder and pooler; with `heads` also of the two pre-training heads."""

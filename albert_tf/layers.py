@@ -8,6 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 LAYER_NORM_EPSILON = 1e-12  # of the released models
+RANDOM_ALGORITHM = "philox"  # named, since the default differs between devices and under XLA
 
 
 def truncated_normal(initializer_range: float) -> tf.keras.initializers.Initializer:
@@ -80,7 +81,9 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """
     if seed is None or rate == 0:
         return x
-    keep = tf.random.stateless_uniform(tf.shape(x), seed) >= rate  # in float32: bfloat16 knows 128 rates only
+    keep = (
+        tf.random.stateless_uniform(tf.shape(x), seed, alg=RANDOM_ALGORITHM) >= rate
+    )  # in float32: bfloat16 knows 128 rates only
     return tf.where(keep, x * (1.0 / (1.0 - rate)), tf.zeros([], x.dtype))
 
 
@@ -88,4 +91,6 @@ def dropout_seeds(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
     """Makes `count` seeds, int32 [2] each, out of one; all None where there is none."""
     if seed is None:
         return [None] * count
-    return tf.unstack(tf.random.stateless_uniform([count, 2], seed, minval=None, maxval=None, dtype=tf.int32))
+    return tf.unstack(
+        tf.random.stateless_uniform([count, 2], seed, minval=None, maxval=None, dtype=tf.int32, alg=RANDOM_ALGORITHM)
+    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from albert_tf.config import AlbertConfig
 
 # Variables whose released name matches skip weight decay and, in LAMB, the trust ratio (released optimization.py).
 UNDECAYED = re.compile(r"LayerNorm|layer_norm|bias")
@@ -55,6 +58,62 @@ def _add_dense(names: dict[str, Any], prefix: str, layer) -> None:
 def _add_layer_norm(names: dict[str, Any], prefix: str, layer) -> None:
     names[f"{prefix}/gamma"] = layer.gamma
     names[f"{prefix}/beta"] = layer.beta
+
+
+def variable_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
+    """Released name to shape, for every variable of a model with both pre-training heads; without TensorFlow."""
+    v, e, h, i = config.vocab_size, config.embedding_size, config.hidden_size, config.intermediate_size
+    shapes: dict[str, tuple[int, ...]] = {
+        "bert/embeddings/word_embeddings": (v, e),
+        "bert/embeddings/token_type_embeddings": (config.type_vocab_size, e),
+        "bert/embeddings/position_embeddings": (config.max_position_embeddings, e),
+    }
+
+    def add_dense(prefix: str, rows: int, columns: int) -> None:
+        shapes[f"{prefix}/kernel"], shapes[f"{prefix}/bias"] = (rows, columns), (columns,)
+
+    def add_layer_norm(prefix: str, width: int) -> None:
+        shapes[f"{prefix}/gamma"], shapes[f"{prefix}/beta"] = (width,), (width,)
+
+    add_layer_norm("bert/embeddings/LayerNorm", e)
+    if config.has_projection:
+        add_dense("bert/encoder/embedding_hidden_mapping_in", e, h)
+    for attention, feed_forward in config.layer_parts():
+        for inner in range(config.inner_group_num):
+            block = f"bert/encoder/transformer/group_{attention}/inner_group_{inner}"
+            for part in ("self/query", "self/key", "self/value", "output/dense"):
+                add_dense(f"{block}/attention_1/{part}", h, h)
+            add_layer_norm(f"{block}/LayerNorm", h)
+            block = f"bert/encoder/transformer/group_{feed_forward}/inner_group_{inner}"
+            add_dense(f"{block}/ffn_1/intermediate/dense", h, i)
+            add_dense(f"{block}/ffn_1/intermediate/output/dense", i, h)
+            add_layer_norm(f"{block}/LayerNorm_1", h)
+    add_dense("bert/pooler/dense", h, h)
+    add_dense("cls/predictions/transform/dense", h, e)
+    add_layer_norm("cls/predictions/transform/LayerNorm", e)
+    shapes["cls/predictions/output_bias"] = (v,)
+    shapes["cls/seq_relationship/output_weights"] = (2, h)
+    shapes["cls/seq_relationship/output_bias"] = (2,)
+    return shapes
+
+
+# The first pattern that is found in a released name tells the part it belongs to.
+_PARTS = (
+    ("embedding_hidden_mapping_in", "projection"),
+    ("bert/embeddings", "embeddings"),
+    ("/attention_1/|/LayerNorm/", "attention"),
+    ("/ffn_1/|/LayerNorm_1/", "feed_forward"),
+    ("bert/pooler", "pooler"),
+    ("cls/seq_relationship", "sentence_head"),
+)
+PARTS = ("embeddings", "projection", "attention", "feed_forward", "pooler", "masked_lm_head", "sentence_head")
+
+
+def part_of(name: str) -> str:
+    """Which of `PARTS` the variable of that released name belongs to."""
+    if name.startswith("cls/predictions"):
+        return "masked_lm_head"
+    return next(part for pattern, part in _PARTS if re.search(pattern, name))
 
 
 def is_decayed(name: str) -> bool:
