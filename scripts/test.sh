@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs the tests on one stack, or on every stack that this machine has a Python for.
+#
+# usage: scripts/test.sh any|old|new|all [PYTEST ARGUMENT ...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stack=$1
+shift
+
+run() {
+  local base python
+  base=$(scripts/find_python.sh "$1") && python=$("$base" scripts/environment.py test) || return 1
+  "$python" -c 'import sys, importlib.metadata as metadata
+print("== Python %d.%d.%d" % sys.version_info[:3], "with TensorFlow", metadata.version("tensorflow"), "==", flush=True)'
+  "$python" -m pytest "${@:2}"
+}
+
+if [[ $stack != all ]]; then
+  run "$stack" "$@"
+  exit
+fi
+
+failed=()
+for stack in old new; do
+  if ! scripts/find_python.sh "$stack" >/dev/null 2>&1; then
+    echo "== the $stack stack is left out: this machine has no Python for it =="
+  elif ! run "$stack" "$@"; then
+    failed+=("$stack")
+  fi
+done
+if ((${#failed[@]})); then
+  echo "failed on: ${failed[*]}" >&2
+  exit 1
+fi
+scripts/find_python.sh any >/dev/null
