@@ -37,6 +37,8 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     """Parses the flags; a bad one gets one line on stderr instead of absl's usage page."""
     try:
         return flags.FLAGS(argv)
+    except SystemExit:  # absl's --help, which has done what was asked for but exits with 1
+        sys.exit(0)
     except flags.Error as error:
         print(f"error: {error} (--help lists the flags)", file=sys.stderr)
         sys.exit(1)
