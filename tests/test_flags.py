@@ -1,0 +1,107 @@
+"""Every flag is read by the script that defines it, only scripts define flags, and `--help` works from anywhere."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests import source_files
+
+SECONDS_FOR_HELP = 20
+
+
+def defined_flags(tree: ast.AST) -> dict[str, str]:
+    """The flags that a module defines, by name; the value is the name of the DEFINE_ function."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    return {ast.literal_eval(call.args[0]): call.func.attr for call in calls if call.func.attr.startswith("DEFINE_")}
+
+
+def read_flags(name: str, tree: ast.AST) -> set[str]:
+    """The flags that a module reads: `FLAGS.x`, `FLAGS["x"]`, and `FLAGS[field.name]` over a dataclass's fields."""
+    read = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and ast.unparse(node.value) in ("FLAGS", "flags.FLAGS"):
+            if isinstance(node, ast.Attribute):
+                read.add(node.attr)
+            elif isinstance(node.slice, ast.Constant):
+                read.add(node.slice.value)
+        elif isinstance(node, (ast.DictComp, ast.ListComp, ast.For)) and "FLAGS[field.name]" in ast.unparse(node):
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "dataclasses.fields":
+                    settings = getattr(importlib.import_module(name), ast.unparse(call.args[0]))
+                    read |= {field.name for field in dataclasses.fields(settings)}
+    return read
+
+
+@pytest.mark.parametrize("name", source_files.scripts())
+def test_every_flag_is_read(name):
+    tree = source_files.modules()[name]
+    defined = defined_flags(tree)
+    assert defined, f"{name} defines no flags"
+    aliases = {flag for flag, kind in defined.items() if kind == "DEFINE_alias"}
+    read = read_flags(name, tree)
+    assert set(defined) - aliases - read == set(), f"{name}: flags without effect"
+    assert read - set(defined) - {"is_parsed", "mark_as_parsed", "flag_values_dict"} == set(), f"{name}: unknown flags"
+
+
+@pytest.mark.parametrize("name", source_files.scripts())
+def test_settings_made_of_flags_are_used(name):
+    """A flag that only becomes a field of a settings object must be read from there."""
+    tree = source_files.modules()[name]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    direct = {node.attr for node in nodes if ast.unparse(node.value) in ("FLAGS", "flags.FLAGS")}
+    through_settings = read_flags(name, tree) & set(defined_flags(tree)) - direct
+    attributes = {
+        node.attr
+        for module in source_files.modules().values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("FLAGS", "flags.FLAGS")
+    }
+    subscripts = {
+        node.slice.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    }
+    assert through_settings - attributes - subscripts == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(source_files.modules()) - set(source_files.scripts())))
+def test_library_code_takes_arguments(name):
+    tree = source_files.modules()[name]
+    assert defined_flags(tree) == {}
+    if name != "albert_tf.errors":  # which parses them for the scripts
+        names = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute))}
+        assert not {text for text in names if text == "FLAGS" or text.endswith(".FLAGS")}
+
+
+def test_the_check_finds_a_flag_without_effect():
+    tree = ast.parse("flags.DEFINE_bool('used', True, '')\nflags.DEFINE_bool('idle', True, '')\nprint(FLAGS.used)")
+    assert set(defined_flags(tree)) - read_flags("script", tree) == {"idle"}
+
+
+def test_help_works_from_anywhere():
+    environment = {**os.environ, "PYTHONPATH": str(source_files.REPOSITORY)}
+    for name in source_files.scripts():
+        start = time.monotonic()
+        command = [sys.executable, "-m", name, "--help"]
+        result = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, f"{name}: {result.stderr}"
+        assert time.monotonic() - start < SECONDS_FOR_HELP, name
+        missing = [flag for flag in defined_flags(source_files.modules()[name]) if flag not in result.stdout]
+        assert not missing, f"{name} --help does not show {missing}"
+
+
+@pytest.mark.parametrize("name", source_files.scripts())
+def test_an_unknown_flag_is_one_sentence(name):
+    command = [sys.executable, "-m", name, "--no_such_flag=1"]
+    result = subprocess.run(command, cwd=source_files.REPOSITORY, capture_output=True, text=True)
+    assert result.returncode == 1
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "no_such_flag" in lines[0] and "Traceback" not in result.stderr

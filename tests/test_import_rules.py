@@ -1,0 +1,138 @@
+"""Imports run one way, and what is heavy or differs between the stacks is imported in one place."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tests import source_files
+
+# A module of this chain may import those before it, never those behind it.
+CHAIN = ("config", "embeddings", "encoder", "heads", "models", "tasks", "export", "convert")
+MODEL_MODULES = {"embeddings", "encoder", "heads", "layers", "models", "describe", "portable", "export", "convert"}
+KNOWS_NO_MODEL = {"losses", "loss_scale", "metrics", "optimization", "optimizers", "schedules", "distribution"}
+PREPARATION_MAY_IMPORT = {"errors", "files", "progress", "record_spec", "text_cleanup", "tokenization", "tokenizer"}
+LIGHT_MODULES = (
+    "albert_tf",
+    "albert_tf.config",
+    "albert_tf.config_files",
+    "albert_tf.tokenization",
+    "data_prep.create_pretraining_data",
+    "data_prep.train_sentencepiece",
+    "data_prep.python_documentation",
+)
+
+
+def imported(name: str) -> set[str]:
+    """The modules that a module imports, wherever in it the import stands."""
+    return {module for module, _ in source_files.imports(source_files.modules()[name], name)}
+
+
+def own_imports(name: str) -> set[str]:
+    """The modules of albert_tf that a module imports, by their first name inside the package."""
+    return {module.split(".")[1] for module in imported(name) if module.startswith("albert_tf.")}
+
+
+ALBERT_TF = [name for name in source_files.modules() if name.startswith("albert_tf.")]
+DATA_PREP = [name for name in source_files.modules() if name.startswith("data_prep")]
+
+
+@pytest.mark.parametrize("name", ["albert_tf", *ALBERT_TF])
+def test_albert_tf_knows_no_preparation(name):
+    assert not {module for module in imported(name) if module.split(".")[0] in ("data_prep", "tests", "benchmarks")}
+
+
+@pytest.mark.parametrize("name", DATA_PREP)
+def test_preparation_imports_the_light_modules_alone(name):
+    assert own_imports(name) <= PREPARATION_MAY_IMPORT
+    assert not {module for module in imported(name) if module.split(".")[0] in ("tests", "benchmarks")}
+
+
+@pytest.mark.parametrize("position", range(len(CHAIN)))
+def test_the_model_chain_runs_one_way(position):
+    prefix = f"albert_tf.{CHAIN[position]}"
+    for name in ALBERT_TF:
+        if name == prefix or name.startswith(f"{prefix}."):
+            assert not own_imports(name) & set(CHAIN[position + 1 :]), name
+
+
+@pytest.mark.parametrize("name", sorted(KNOWS_NO_MODEL))
+def test_losses_and_optimization_know_no_model(name):
+    if f"albert_tf.{name}" in source_files.modules():
+        assert not own_imports(f"albert_tf.{name}") & MODEL_MODULES
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_MODULES))
+def test_the_model_knows_no_training(name):
+    if f"albert_tf.{name}" in source_files.modules():
+        trained_by = (KNOWS_NO_MODEL - {"metrics"}) | {"input_pipeline", "checkpointing", "evaluation"}
+        assert not own_imports(f"albert_tf.{name}") & trained_by
+
+
+def test_nothing_imports_a_script():
+    scripts = set(source_files.scripts())
+    assert {"albert_tf.run_pretraining", "data_prep.create_pretraining_data"} <= scripts
+    for name in source_files.modules():
+        assert not imported(name) & scripts, name
+
+
+def test_there_is_no_cycle():
+    graph = {
+        name: {module for module, node in source_files.imports(tree, name) if node.col_offset == 0}
+        & set(source_files.modules())
+        for name, tree in source_files.modules().items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join([*above, name])
+        if name not in done:
+            for other in sorted(graph[name]):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("name", sorted(source_files.modules()))
+def test_optional_packages_are_imported_where_they_are_used(name):
+    """TensorFlow Text has no wheel for some machines and tensorflow-addons none for Python 3.12: never at the top.
+
+    The one module that is written around TensorFlow Text may, and is itself imported where it is used.
+    """
+    optional = {"dask", "distributed", "keras", "matplotlib", "sklearn", "tensorflow_addons", "tensorflow_text"}
+    inside_functions = {"albert_tf.tokenization_graph"}
+    top = {module for module, node in source_files.imports(source_files.modules()[name], name) if node.col_offset == 0}
+    assert not top & inside_functions
+    if name not in inside_functions:
+        assert not {module for module in top if module.split(".")[0] in optional}
+    if name != "albert_tf.stack":
+        assert not {module for module in imported(name) if module.split(".")[0] in ("tensorflow_addons", "keras")}
+
+
+@pytest.mark.parametrize("name", sorted(source_files.modules()))
+def test_one_module_asks_which_stack_it_is(name):
+    if name in ("albert_tf.stack", "albert_tf.versions"):
+        return
+    asked = {ast.unparse(node) for node in ast.walk(source_files.modules()[name]) if isinstance(node, ast.Attribute)}
+    assert not asked & {"tf.__version__", "tf.keras.__version__", "tf.version.VERSION", "keras.__version__"}
+    assert not {module for module in imported(name) if module in ("importlib.metadata", "pkg_resources")}
+
+
+@pytest.mark.parametrize("name", sorted(source_files.modules()))
+def test_no_tensorflow_1(name):
+    attributes = {ast.unparse(n) for n in ast.walk(source_files.modules()[name]) if isinstance(n, ast.Attribute)}
+    assert not {text for text in attributes if text.startswith(("tf.contrib", "tf.estimator", "tf.compat.v1.Session"))}
+    assert not {
+        module for module in imported(name) if module.startswith(("tensorflow.contrib", "tensorflow_estimator"))
+    }
+
+
+def test_light_modules_leave_tensorflow_alone():
+    code = f"import sys, {', '.join(LIGHT_MODULES)}; print(sorted({{'tensorflow', 'keras'}} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=source_files.REPOSITORY, capture_output=True, text=True)
+    assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
