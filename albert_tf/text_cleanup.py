@@ -47,7 +47,7 @@ def map_non_ascii(text: str, function: Callable[[str], str]) -> str:
         if not character.isascii() and (replacement := function(character)) != character:
             changed[character] = replacement
     if len(changed) > _MOST_SINGLE_REPLACEMENTS:
-        return text.translate(str.maketrans(changed))
+        return text.translate({ord(character): replacement for character, replacement in changed.items()})
     # One after the other is right because no replacement holds a character that is replaced: NFKD of NFKD is NFKD.
     for character, replacement in changed.items():
         text = text.replace(character, replacement)

@@ -170,8 +170,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         cleaned = clean_batch(texts, self.do_lower_case, self.keep_accents)
-        # One thread: whoever has more cores runs more processes.
-        encoded = self._processor.encode(cleaned, out_type=int, num_threads=1) if cleaned else []
+        if len(cleaned) == 1:  # the batch call starts a thread, which costs more than a line
+            encoded = [self._processor.encode(cleaned[0], out_type=int)]
+        else:  # one thread: whoever has more cores runs more processes
+            encoded = self._processor.encode(cleaned, out_type=int, num_threads=1) if cleaned else []
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         ids = np.fromiter(chain.from_iterable(encoded), np.int32, int(lengths.sum()))
         return self._replace(ids, lengths)

@@ -143,6 +143,10 @@ class WordPieceTokenizer(Tokenizer):
             ends.append(len(ids))
         return np.asarray(ids, np.int32), np.diff(np.asarray(ends, np.int32), prepend=np.int32(0))
 
+    def ids_by_piece(self) -> dict[str, int]:
+        """The id of each piece; of a piece that stands on several lines, the first line counts."""
+        return dict(self._ids)
+
     def _encode_word(self, word: str) -> list[int]:
         if len(self._cache) >= _MOST_CACHED_WORDS:
             self._cache.clear()
