@@ -31,6 +31,8 @@ def native_variable(variable: Any) -> tf.Variable:
 def _variable_key(variable: Any) -> Any:
     """What tells variables apart; a replica's copy has the key of the variable it is a copy of."""
     variable = native_variable(variable)
+    if isinstance(variable, tf.distribute.DistributedValues):  # its handle exists in a replica alone
+        return variable._unique_id
     for holder in (variable, getattr(variable, "handle", None)):
         if hasattr(holder, "_distributed_container"):
             return holder._distributed_container()._unique_id
