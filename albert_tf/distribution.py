@@ -30,7 +30,9 @@ def _mirrored(num_devices: int | None) -> tf.distribute.Strategy:
     wanted = len(devices) if num_devices is None else num_devices
     if not 1 <= wanted <= len(devices):
         raise InputError(f"the strategy mirrored was asked for {wanted} devices, and there are {', '.join(devices)}")
-    return tf.distribute.MirroredStrategy(devices[:wanted])
+    # Collectives between CPU devices remember shapes for the life of the process: a second strategy in it would fail.
+    reduction = None if "GPU" in devices[0] else tf.distribute.ReductionToOneDevice()
+    return tf.distribute.MirroredStrategy(devices[:wanted], cross_device_ops=reduction)
 
 
 def _multi_worker(num_devices: int | None) -> tf.distribute.Strategy:
