@@ -214,6 +214,10 @@ class SentencePieceTokenizer(Tokenizer):
         starts[self.special_ids] = True
         return starts
 
+    def scores(self) -> list[float]:
+        """The log-probability of each piece; 0 for special and user-defined pieces."""
+        return [self._processor.get_score(i) for i in range(self.vocab_size)]
+
     @property
     def model_proto(self) -> bytes:
         """The SentencePiece model, serialised."""
