@@ -52,7 +52,7 @@ class SentencePieceGraph(tf.Module):
             code_points = character_table(text_cleanup.decompose_without_marks)(code_points)
         if self._do_lower_case:
             code_points = lower(code_points)
-        ids = self._sentencepiece.tokenize(tf.strings.unicode_encode(code_points, "UTF-8"))
+        ids = self._sentencepiece.tokenize(encode_utf8(code_points))
         return self._replacements(ids)
 
 
@@ -89,7 +89,7 @@ class WordPieceGraph(tf.Module):
                 code_points = order_marks(character_table(_canonical_decomposition)(code_points))
                 code_points = character_table(wordpiece.drop_nonspacing_mark)(code_points)
         code_points = character_table(wordpiece.separate_punctuation)(code_points)
-        words = tf.strings.split(tf.strings.unicode_encode(code_points, "UTF-8"))
+        words = tf.strings.split(encode_utf8(code_points))
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > wordpiece.MAX_CHARACTERS_PER_WORD
         # No line of a vocabulary file holds a line feed, so this word is unknown.
         words = words.with_values(tf.where(too_long, "\n", words.values))
@@ -156,6 +156,17 @@ class CharacterTable:
 def character_table(function: Callable[[str], str]) -> CharacterTable:
     """The table of a function of one character, made once: it asks the function for every character there is."""
     return CharacterTable(function)
+
+
+def encode_utf8(code_points: tf.RaggedTensor) -> tf.Tensor:
+    """code_points [N, None] int32 -> strings [N] for a tokenizer.
+
+    TensorFlow 2.15 writes U+FFFD for Unicode's 66 noncharacters, and models read U+FFFD as a space. A private-use
+    character stands in for them: no vocabulary has either, so both are unknown.
+    """
+    values = code_points.values
+    is_noncharacter = (values % 0x10000 >= 0xFFFE) | ((values >= 0xFDD0) & (values <= 0xFDEF))
+    return tf.strings.unicode_encode(code_points.with_values(tf.where(is_noncharacter, 0x10FFFD, values)), "UTF-8")
 
 
 def lower(code_points: tf.RaggedTensor) -> tf.RaggedTensor:
