@@ -42,6 +42,13 @@ class RunState:
         except OSError as error:
             raise InputError(f"--output_dir: cannot make {output_dir}: {error.strerror}") from error
         self._lock = _lock(output_dir)
+        try:
+            self._start(plan, overwrite)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, plan: Mapping[str, Any], overwrite: bool) -> None:
         if overwrite:
             self._remove_output()
         elif os.path.exists(self._path_of_metadata()):
@@ -51,8 +58,8 @@ class RunState:
             self._refuse_other_plan(read_json(self._path_of_plan()), plan, "an unfinished run")
         elif found := self._shard_files(""):
             raise InputError(
-                f"--output_dir={output_dir} holds {os.path.basename(found[0])} but neither metadata.json nor the plan "
-                "of a stopped run: give another directory, or --overwrite to remove the old records"
+                f"--output_dir={self._output_dir} holds {os.path.basename(found[0])} but neither metadata.json nor the "
+                "plan of a stopped run: give another directory, or --overwrite to remove the old records"
             )
         if not self.is_complete:
             for path in self._shard_files(PARTIAL_SUFFIX):
@@ -99,8 +106,7 @@ class RunState:
 
     def _refuse_other_plan(self, old: Mapping[str, Any], new: Mapping[str, Any], what: str) -> None:
         for part in _DECIDING:
-            if old.get(part) != new[part]:
-                difference = _difference(part, old.get(part), new[part])
+            if difference := _difference(part, old.get(part), new[part]):
                 raise InputError(
                     f"--output_dir={self._output_dir} holds {what} with other {difference}: give another directory, or "
                     "--overwrite to start afresh"
@@ -122,11 +128,12 @@ class RunState:
 
 
 def _difference(part: str, old: Any, new: Any) -> str:
+    """What differs, in words; empty if nothing does. metadata.json says more under "settings" than a plan."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return "input files (number or content)"
-    names = [name for name in new if old.get(name) != new[name]] or sorted(set(old) - set(new))
-    values = ", ".join(f"{name} {old.get(name)!r} there and {new.get(name)!r} now" for name in names)
-    return f"{part} ({values})"
+        return "" if old == new else "input files (number or content)"
+    names = [name for name in new if old.get(name) != new[name]]
+    values = ", ".join(f"{name} {old.get(name)!r} there and {new[name]!r} now" for name in names)
+    return f"{part} ({values})" if names else ""
 
 
 def _lock(directory: str) -> int:

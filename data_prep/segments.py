@@ -110,7 +110,9 @@ def pack_nsp(
             start, end = _with_text_before(document, start, end, packing.max_pieces)
             split = _split(document, start, end, where)
         if coin < 0.5 and len(documents) > 1:
-            split = min(end, start + packing.max_pieces - 1) if split is None else split
+            # A short sentence that stands alone is A as it is; the random B leaves none of it over.
+            if split is None or (_is_one_sentence(document, start, end) and 2 * (end - start) <= packing.max_pieces):
+                split = min(end, start + packing.max_pieces - 1)
             other = _random_segment(documents, index, which, place, target - (split - start), packing, start, split)
             instances.append(Instance(Segment(index, start, split), other, 1))
             following = following if split >= end else split
@@ -170,6 +172,11 @@ def _chunk(document: EncodedDocument, start: int, target: int, max_pieces: int) 
         if document.starts_word[following]:
             return end, following
     return end, end
+
+
+def _is_one_sentence(document: EncodedDocument, start: int, end: int) -> bool:
+    ends = document.sentence_ends
+    return bisect_right(ends, start) == bisect_left(ends, end)
 
 
 def _split(document: EncodedDocument, start: int, end: int, where: float) -> int | None:

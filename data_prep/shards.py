@@ -29,7 +29,7 @@ TRAIN, EVAL = "train", "eval"
 # Documents are read, packed, masked and shuffled by windows of so much text: what the memory is bounded by.
 WINDOW_BYTES = 1 << 21
 _ENCODED_TOGETHER = 1 << 18  # characters given to the tokenizer at a time
-_MASKED_TOGETHER = 1 << 19  # pieces (N * S) masked at a time
+_MASKED_TOGETHER = 1 << 18  # pieces (N * S) masked at a time
 
 
 def shard_name(split: str, index: int, num_shards: int) -> str:
@@ -100,6 +100,7 @@ class ShardBuilder:
                             path = os.path.join(self._job.output_dir, names[split])
                             writers[split] = stack.enter_context(atomic_write(path))
                         writers[split].write(frames(records))
+                        del records  # before the next pass makes as many
         files = []
         for split, name in names.items():
             size = os.path.getsize(os.path.join(self._job.output_dir, name))
