@@ -34,8 +34,9 @@ def _variable_key(variable: Any) -> Any:
     if isinstance(variable, tf.distribute.DistributedValues):  # its handle exists in a replica alone
         return variable._unique_id
     for holder in (variable, getattr(variable, "handle", None)):
-        if hasattr(holder, "_distributed_container"):
-            return holder._distributed_container()._unique_id
+        container = getattr(holder, "_distributed_container", None)
+        if container is not None:
+            return container()._unique_id
     return variable._unique_id
 
 
