@@ -78,12 +78,8 @@ def pack_sop(
     instances = []
     start, size = 0, len(document.pieces)
     while start < size:
-        end, following = _chunk(document, start, target, packing.max_pieces)
         where, coin = rng.random(2).tolist()
-        split = _split(document, start, end, where)
-        if split is None and start > 0:
-            start, end = _with_text_before(document, start, end, packing.max_pieces)
-            split = _split(document, start, end, where)
+        start, split, end, following = _pair(document, start, target, packing.max_pieces, where)
         if split is not None:
             first, second = Segment(index, start, split), Segment(index, split, end)
             instances.append(Instance(second, first, 1) if coin < 0.5 else Instance(first, second, 0))
@@ -103,12 +99,8 @@ def pack_nsp(
     instances = []
     start, size = 0, len(document.pieces)
     while start < size:
-        end, following = _chunk(document, start, target, packing.max_pieces)
         where, coin, which, place = rng.random(4).tolist()
-        split = _split(document, start, end, where)
-        if split is None and start > 0:
-            start, end = _with_text_before(document, start, end, packing.max_pieces)
-            split = _split(document, start, end, where)
+        start, split, end, following = _pair(document, start, target, packing.max_pieces, where)
         if coin < 0.5 and len(documents) > 1:
             # A short sentence that stands alone is A as it is; the random B leaves none of it over.
             if split is None or (_is_one_sentence(document, start, end) and 2 * (end - start) <= packing.max_pieces):
@@ -174,12 +166,31 @@ def _chunk(document: EncodedDocument, start: int, target: int, max_pieces: int) 
     return end, end
 
 
+def _pair(
+    document: EncodedDocument, start: int, target: int, max_pieces: int, where: float
+) -> tuple[int, int | None, int, int]:
+    """Start of A, its end, the end of B, and where the next record begins.
+
+    A word that stands alone is taken together with the sentence behind or before it. In a document that has no more
+    than that word the end of A is None.
+    """
+    end, following = _chunk(document, start, target, max_pieces)
+    split = _split(document, start, end, where, max_pieces)
+    if split is None and following < len(document.pieces):
+        end, following = _chunk(document, start, end - start + 1, max_pieces)
+        split = _split(document, start, end, where, max_pieces)
+    elif split is None and start > 0:
+        start = _start_before(document, start, end, max_pieces)
+        split = _split(document, start, end, where, max_pieces)
+    return start, split, end, following
+
+
 def _is_one_sentence(document: EncodedDocument, start: int, end: int) -> bool:
     ends = document.sentence_ends
     return bisect_right(ends, start) == bisect_left(ends, end)
 
 
-def _split(document: EncodedDocument, start: int, end: int, where: float) -> int | None:
+def _split(document: EncodedDocument, start: int, end: int, where: float, max_pieces: int) -> int | None:
     """Where A ends: between two sentences, else between two words, else inside a long word; None if it is too short."""
     ends = document.sentence_ends
     first, last = bisect_right(ends, start), bisect_left(ends, end)
@@ -188,18 +199,18 @@ def _split(document: EncodedDocument, start: int, end: int, where: float) -> int
     words = np.flatnonzero(document.starts_word[start + 1 : end])
     if len(words):
         return start + 1 + int(words[int(where * len(words))])
-    if end - start >= _SHORTEST_SPLIT_WORD:
+    if end - start >= min(_SHORTEST_SPLIT_WORD, max_pieces):
         return start + 1 + int(where * (end - start - 1))
     return None
 
 
-def _with_text_before(document: EncodedDocument, start: int, end: int, max_pieces: int) -> tuple[int, int]:
-    """A last word that stands alone is taken together with the sentence before it, as much as fits."""
+def _start_before(document: EncodedDocument, start: int, end: int, max_pieces: int) -> int:
+    """Where the sentence before `start` begins, or the first of its words that fits."""
     ends = document.sentence_ends
     sentence = bisect_left(ends, start)
     earliest = max(ends[sentence - 1] if sentence else 0, end - max_pieces)
     words = np.flatnonzero(document.starts_word[earliest:start])
-    return earliest + int(words[0]) if len(words) else earliest, end
+    return earliest + int(words[0]) if len(words) else earliest
 
 
 def _random_segment(

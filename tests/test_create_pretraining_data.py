@@ -571,7 +571,6 @@ def test_statistics_of_the_released_script(tmp_path, shared, name):
         "segment_a_length_mean": np.mean(firsts),
         "segment_b_length_mean": np.mean(seconds - 1),
         "masked_fraction_of_all_tokens": predictions / lengths.sum(),
-        "predictions_per_instance_mean": predictions / len(lengths),
         "replaced_by_mask_fraction": masks / predictions,
         "kept_fraction": kept / predictions,
     }
