@@ -104,7 +104,7 @@ setup(
         "google-crc32c>=1.5",
         "numpy>=1.23.5",
         "safetensors>=0.4",
-        "sentencepiece>=0.2",
+        "sentencepiece>=0.2,<0.2.2",  # 0.2.2 breaks ties otherwise than the copy inside TensorFlow Text
         "tqdm>=4.60",
     ],
     extras_require={
