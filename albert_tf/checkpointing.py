@@ -29,6 +29,7 @@ STACK = "Keras 3" if stack.KERAS_3 else "Keras 2.15"
 _PREFIX = "variables"
 _WEIGHTS = "weights/"  # what the names of weights begin with; other names are the optimizer's and the loss scale's
 _KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
+_READ_ERRORS = (tf.errors.OpError, RuntimeError, ValueError, IndexError)  # all of them come from damaged files
 
 
 class Restored(NamedTuple):
@@ -75,15 +76,17 @@ def save(
     for name in storage.list_directory(directory):
         if name.endswith(PARTIAL_SUFFIX):  # of a run that was killed while it wrote
             storage.remove_directory(storage.join(directory, name))
-    aside = f"{path}{PARTIAL_SUFFIX}"
+    # An object store renames by copying; there the manifest, which is written last, says alone that all is there.
+    aside = path if storage.is_remote(path) else f"{path}{PARTIAL_SUFFIX}"
+    storage.remove_directory(path)  # only one that could not be restored can be there
     storage.make_directory(aside)
     tf.train.Checkpoint(variables=dict(variables)).write(storage.join(aside, _PREFIX))
     sizes = {name: storage.size(storage.join(aside, name)) for name in storage.list_directory(aside)}
     manifest = {"step": step, "stack": STACK, "tensorflow": tf.__version__, "files": sizes, "state": dict(state)}
     storage.write_json(storage.join(aside, MANIFEST), manifest)
-    storage.sync_directory(aside)
-    storage.remove_directory(path)  # only one that could not be restored can be there
-    storage.rename(aside, path)
+    if aside != path:
+        storage.sync_directory(aside)
+        os.rename(aside, path)
     if keep:
         for name in _names(directory)[:-keep]:
             storage.remove_directory(storage.join(directory, name))
@@ -150,9 +153,11 @@ def initialise(path: str, weights: Mapping[str, Any]) -> portable.LoadReport:
         report = portable.load(found, weights)
     missing = [name for name in report.missing if name.startswith("bert/")]
     if missing:
+        bert = any("encoder/layer_" in name for name in report.unused)
+        family = "it looks like a BERT or another family's ALBERT" if bert else "it is not a checkpoint of this model"
         raise InputError(
             f"{path} has no value for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''} "
-            f"({len(missing)} of the {len(weights)} variables): it is not a checkpoint of this model"
+            f"({len(missing)} of the {len(weights)} variables): {family}"
         )
     return report
 
@@ -204,17 +209,20 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
         )
     try:
         found = _shapes(path)
-        for name, variable in variables.items():
-            if name not in found:
-                raise InputError(f"the checkpoint {path} has no {name}: it is of another model or optimizer")
-            if found[name] != tuple(variable.shape):
-                raise InputError(
-                    f"the checkpoint {path} has {name} of shape {list(found[name])}, this run {list(variable.shape)}"
-                )
+    except _READ_ERRORS as error:
+        return str(error).splitlines()[0]
+    for name, variable in variables.items():
+        if name not in found:
+            raise InputError(f"the checkpoint {path} has no {name}: it is of another model or optimizer")
+        if found[name] != tuple(variable.shape):
+            raise InputError(
+                f"the checkpoint {path} has {name} of shape {list(found[name])}, this run {list(variable.shape)}"
+            )
+    try:
         tf.train.Checkpoint(variables=dict(variables)).read(
             storage.join(path, _PREFIX)
         ).assert_existing_objects_matched()
-    except (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError, IndexError) as error:
+    except _READ_ERRORS as error:
         return str(error).splitlines()[0]
     return None
 

@@ -24,6 +24,8 @@ from albert_tf.record_files import RecordFiles
 EXAMPLE_WEIGHT = "example_weight"  # [B] float32: 0 on the examples that only fill up the last batch
 SHARDS_READ_AT_ONCE = 16
 _INDEX_LIMIT = np.iinfo(np.int64).max
+# AutoGraph would rewrite each function of a dataset, which takes seconds and changes nothing here.
+_as_written = tf.autograph.experimental.do_not_convert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +72,7 @@ def record_settings(records: RecordFiles) -> dict[str, Any]:
     return {**found, **records.settings}
 
 
+@_as_written
 def example_order(records: RecordFiles, *, seed: int, shuffle_buffer_size: int, start: int = 0) -> tf.data.Dataset:
     """The endless global order of examples from position `start` on.
 
@@ -114,6 +117,7 @@ def example_order(records: RecordFiles, *, seed: int, shuffle_buffer_size: int, 
     return first.concatenate(rest)
 
 
+@_as_written
 def training_batches(
     records: RecordFiles,
     shape: RecordShape,
@@ -161,6 +165,7 @@ def training_batches(
     )
 
 
+@_as_written
 def evaluation_batches(
     records: RecordFiles,
     shape: RecordShape,
@@ -299,6 +304,7 @@ def is_damaged(path: str) -> bool:
         return True
 
 
+@_as_written
 def masked_piece_counts(records: RecordFiles, shape: RecordShape, max_records: int) -> np.ndarray:
     """How often each piece is a prediction target in the first records.
 

@@ -11,6 +11,7 @@ Letters: B examples of one replica, S sequence length, P prediction slots.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,6 @@ import tensorflow as tf
 
 from albert_tf import losses, optimization, stack
 from albert_tf.input_pipeline import EXAMPLE_WEIGHT
-from albert_tf.layers import RANDOM_ALGORITHM
 from albert_tf.loss_scale import LossScale
 from albert_tf.record_spec import (
     INPUT_IDS,
@@ -30,6 +30,10 @@ from albert_tf.record_spec import (
 )
 
 Batch = Mapping[str, tf.Tensor]
+
+_RANDOM_ALGORITHM = "philox"  # named, since the default differs under XLA
+# AutoGraph would rewrite every function on the way, which takes longer than all the rest of the tracing.
+_graph = functools.partial(tf.function, autograph=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +135,7 @@ def make_train_step(
 
     replicas = strategy.num_replicas_in_sync
     compiled_gradients = (
-        tf.function(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
+        _graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
     )
 
     def replica_gradients(
@@ -169,7 +173,7 @@ def make_train_step(
             taken=tf.cast(taken, tf.float32),
         )
 
-    return tf.function(train_step, jit_compile=True) if settings.jit_compile and replicas == 1 else train_step
+    return _graph(train_step, jit_compile=True) if settings.jit_compile and replicas == 1 else train_step
 
 
 def make_train_loop(
@@ -177,14 +181,15 @@ def make_train_loop(
 ) -> Callable[[Any, tf.Tensor, tf.Tensor, Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
     """Makes `train_loop(iterator, first_step, count, interval)`: `count` steps in one call, added to the interval."""
 
-    @tf.function
+    @_graph
     def train_loop(
         iterator: Any, first_step: tf.Tensor, count: tf.Tensor, interval: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        interval = dict(interval)
-        for step in tf.range(first_step, first_step + count):
-            interval = accumulate(interval, train_step(next(iterator), step), step)
-        return interval
+        def one_step(step: tf.Tensor, interval: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            return step + 1, accumulate(interval, train_step(next(iterator), step), step)
+
+        end = first_step + count
+        return tf.while_loop(lambda step, _: step < end, one_step, (first_step, dict(interval)), parallel_iterations=1)[1]
 
     return train_loop
 
@@ -197,12 +202,12 @@ def make_evaluation_step(
     def local_sums(batch: Batch) -> losses.LossSums:
         return losses.pretraining_sums(model(_inputs(batch), training=False), batch, batch[EXAMPLE_WEIGHT])
 
-    compiled_sums = tf.function(local_sums, jit_compile=True) if jit_compile else local_sums
+    compiled_sums = _graph(local_sums, jit_compile=True) if jit_compile else local_sums
 
     def replica_sums(batch: Batch) -> losses.LossSums:
         return _all_reduce(compiled_sums(_with_label(batch)), strategy.num_replicas_in_sync)
 
-    @tf.function
+    @_graph
     def evaluation_step(batch: Any) -> losses.LossSums:
         sums = strategy.run(replica_sums, args=(batch,))
         return tf.nest.map_structure(lambda value: strategy.experimental_local_results(value)[0], sums)
@@ -222,7 +227,7 @@ def _with_label(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def _fold(seed: tf.Tensor, value: Any) -> tf.Tensor:
-    return tf.random.experimental.stateless_fold_in(seed, tf.cast(value, tf.int32), alg=RANDOM_ALGORITHM)
+    return tf.random.experimental.stateless_fold_in(seed, tf.cast(value, tf.int32), alg=_RANDOM_ALGORITHM)
 
 
 def _all_reduce(values: Any, replicas: int) -> Any:

@@ -107,7 +107,10 @@ def remove_directory(path: str) -> None:
     if not is_remote(path):
         shutil.rmtree(path, ignore_errors=True)
     elif _gfile().isdir(path):
-        _gfile().rmtree(path)
+        import tensorflow as tf
+
+        with contextlib.suppress(tf.errors.NotFoundError):
+            _gfile().rmtree(path)
 
 
 def write_bytes(path: str, content: bytes) -> None:
@@ -131,6 +134,8 @@ def read_bytes(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # tf.io.gfile has its own kinds
+        raise InputError(f"cannot read {path}: {error}") from error
 
 
 def write_json(path: str, value: Any) -> None:
@@ -152,8 +157,6 @@ def read_json(path: str) -> Any:
 
 def sync_directory(path: str) -> None:
     """Forces the files of a local directory to disk, so that a later rename never names content that is lost."""
-    if is_remote(path):
-        return
     for folder, _, names in os.walk(path):
         for entry in [*(os.path.join(folder, name) for name in names), folder]:
             descriptor = os.open(entry, os.O_RDONLY)
@@ -161,11 +164,6 @@ def sync_directory(path: str) -> None:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-
-def rename(source: str, target: str) -> None:
-    """Renames a file or directory; `target` must not exist."""
-    _gfile().rename(source, target) if is_remote(source) else os.rename(source, target)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,273 @@
+"""albert_tf.checkpointing: whole checkpoints or none, exact values back, and weights from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import checkpointing, portable
+from albert_tf.errors import InputError
+
+NAMES = {
+    "bert/embeddings/word_embeddings": (7, 3),
+    "bert/encoder/transformer/group_0/inner_group_0/LayerNorm/gamma": (3,),
+    "bert/pooler/dense/kernel": (3, 3),
+    "cls/predictions/output_bias": (7,),
+    "cls/seq_relationship/output_weights": (2, 3),
+}
+
+
+def make_weights(seed=0, **shapes):
+    draw = np.random.default_rng(seed)
+    return {
+        name: tf.Variable(draw.normal(size=shape).astype(np.float32))
+        for name, shape in {**NAMES, **shapes}.items()
+        if shape is not None
+    }
+
+
+def make_variables(seed=0):
+    weights = make_weights(seed)
+    moments = {f"{name}/m": tf.Variable(weights[name] * 2.0) for name in weights}
+    optimizer = {"iterations": tf.Variable(seed, dtype=tf.int64), **moments}
+    return checkpointing.training_variables(weights, optimizer, {"loss_scale/value": tf.Variable(8.0 + seed)})
+
+
+def values(variables):
+    return {name: variable.numpy().tolist() for name, variable in variables.items()}
+
+
+def restore(directory, variables):
+    warnings: list[str] = []
+    return checkpointing.restore_latest(str(directory), variables, warnings.append), warnings
+
+
+def test_everything_comes_back_bit_for_bit(tmp_path):
+    saved, state = make_variables(1), {"interval": {"loss": 0.1 + 0.2, "steps": 3.0}}
+    path = checkpointing.save(str(tmp_path), 20, saved, state)
+    variables = make_variables(2)
+    (restored, warnings) = restore(tmp_path, variables)
+    assert (restored.path, restored.step, restored.state, warnings) == (path, 20, state, [])
+    assert values(variables) == values(saved)
+
+
+def test_without_a_checkpoint_nothing_is_restored(tmp_path):
+    variables = make_variables()
+    assert restore(tmp_path, variables) == (None, [])
+    assert values(variables) == values(make_variables())
+
+
+def test_the_newest_ones_stay(tmp_path):
+    for step in (5, 10, 15, 100):
+        checkpointing.save(str(tmp_path), step, make_variables(), {}, keep=2)
+    assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step-00000015", "step-00000100"]
+    assert restore(tmp_path, make_variables())[0].step == 100
+
+
+def _cut(path: pathlib.Path) -> None:
+    file = path / "variables.data-00000-of-00001"
+    os.truncate(file, file.stat().st_size - 1)
+
+
+def _flip_a_bit(path: pathlib.Path) -> None:
+    file = path / "variables.data-00000-of-00001"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+
+
+def _damage_the_index(path: pathlib.Path) -> None:
+    file = path / "variables.index"
+    file.write_bytes(b"\0" * file.stat().st_size)
+
+
+def _lose_the_index(path: pathlib.Path) -> None:
+    (path / "variables.index").unlink()
+
+
+def _lose_the_manifest(path: pathlib.Path) -> None:
+    (path / "checkpoint.json").unlink()
+
+
+def _break_the_manifest(path: pathlib.Path) -> None:
+    (path / "checkpoint.json").write_text('{"step": 10, "fil')
+
+
+SPOILERS = [_cut, _flip_a_bit, _damage_the_index, _lose_the_index, _lose_the_manifest, _break_the_manifest]
+
+
+@pytest.mark.parametrize("spoil", SPOILERS)
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path, spoil):
+    checkpointing.save(str(tmp_path), 5, make_variables(5), {})
+    spoil(pathlib.Path(checkpointing.save(str(tmp_path), 10, make_variables(10), {})))
+    variables = make_variables()
+    restored, warnings = restore(tmp_path, variables)
+    assert restored.step == 5 and len(warnings) == 1 and "step-00000010 is damaged" in warnings[0]
+    assert values(variables) == values(make_variables(5))
+    checkpointing.save(str(tmp_path), 10, make_variables(11), {})  # the run comes there again
+    assert restore(tmp_path, variables)[0].step == 10
+
+
+def test_only_damaged_checkpoints_are_an_error_and_no_silent_new_start(tmp_path):
+    _cut(pathlib.Path(checkpointing.save(str(tmp_path), 5, make_variables(), {})))
+    with pytest.raises(InputError, match="none of the 1 checkpoints"):
+        restore(tmp_path, make_variables())
+
+
+def test_a_checkpoint_under_way_is_not_seen_and_goes_with_the_next(tmp_path):
+    checkpointing.save(str(tmp_path), 5, make_variables(), {})
+    half = tmp_path / "checkpoints/step-00000010.partial"
+    half.mkdir()
+    (half / "variables.index").write_bytes(b"x")
+    assert restore(tmp_path, make_variables())[0].step == 5
+    checkpointing.save(str(tmp_path), 15, make_variables(), {})
+    assert not half.exists()
+
+
+def test_the_other_stack_refuses_in_one_sentence(tmp_path):
+    path = pathlib.Path(checkpointing.save(str(tmp_path), 5, make_variables(), {}))
+    manifest = json.loads((path / "checkpoint.json").read_text())
+    (path / "checkpoint.json").write_text(json.dumps({**manifest, "stack": "Keras 4"}))
+    with pytest.raises(
+        InputError, match=f"written with Keras 4 and this is {checkpointing.STACK}: .*--init_checkpoint"
+    ):
+        restore(tmp_path, make_variables())
+
+
+def test_another_model_or_optimizer_is_refused_by_name(tmp_path):
+    checkpointing.save(str(tmp_path), 5, make_variables(), {})
+    with pytest.raises(InputError, match="has no optimizer/velocity"):
+        restore(tmp_path, {**make_variables(), "optimizer/velocity": tf.Variable(0.0)})
+    name = "weights/cls/predictions/output_bias"
+    with pytest.raises(InputError, match=rf"{name} of shape \[7\], this run \[8\]"):
+        restore(tmp_path, {**make_variables(), name: tf.Variable(tf.zeros([8]))})
+
+
+def test_an_object_store_works_alike():
+    directory = "ram://runs/one"
+    for step in (5, 10):
+        checkpointing.save(directory, step, make_variables(step), {"at": step}, keep=1)
+    variables = make_variables()
+    restored, _ = restore(directory, variables)
+    assert (restored.step, restored.state) == (10, {"at": 10})
+    assert values(variables) == values(make_variables(10))
+    weights = make_weights(3)
+    assert len(checkpointing.initialise(directory, weights).matched) == len(NAMES)
+    assert values(weights) == values(make_weights(10))
+
+
+# Settings
+
+
+def test_changed_settings_are_named_with_both_values(tmp_path):
+    settings = {"seed": 1, "train_batch_size": 8, "records": [["a", 3]]}
+    assert checkpointing.changed_settings(str(tmp_path), settings) == []
+    checkpointing.record_settings(str(tmp_path), settings)
+    assert checkpointing.changed_settings(str(tmp_path), settings) == []
+    changed = checkpointing.changed_settings(str(tmp_path), {**settings, "seed": 2, "new": True})
+    assert changed == ["new was None, now True", "seed was 1, now 2"]
+
+
+# Weights from elsewhere
+
+
+def write_tf1(prefix: pathlib.Path, arrays: dict[str, np.ndarray]) -> str:
+    """Writes a name-based checkpoint such as TensorFlow 1 wrote."""
+    names = list(arrays)
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=[arrays[n] for n in names]
+    )
+    return str(prefix)
+
+
+def arrays_of(weights):
+    return {name: variable.numpy() for name, variable in weights.items()}
+
+
+@pytest.mark.parametrize("form", ["run", "checkpoint", "prefix", "index", "data", "portable"])
+def test_weights_come_from_any_of_the_forms(tmp_path, form, shared):
+    if form == "portable":
+        from albert_tf.config import AlbertConfig
+        from albert_tf.models import AlbertForPreTraining
+
+        config = AlbertConfig.from_json_file(shared / "fixtures/train_steps_lamb/config.json")
+        source, target = AlbertForPreTraining(config), AlbertForPreTraining(config)
+        portable.save(tmp_path / "model", config, source.named_variables())
+        report = checkpointing.initialise(str(tmp_path / "model"), target.named_variables())
+        assert not report.missing and not report.unused
+        for name, variable in source.named_variables().items():
+            np.testing.assert_array_equal(np.asarray(target.named_variables()[name]), np.asarray(variable))
+        return
+    if form in ("run", "checkpoint"):
+        made = checkpointing.save(str(tmp_path), 1000, make_variables(4), {})
+        path = str(tmp_path) if form == "run" else made
+    else:
+        slots = {f"{name}/adam_m": value for name, value in arrays_of(make_weights(4)).items()}
+        path = write_tf1(
+            tmp_path / "model.ckpt-best", {**arrays_of(make_weights(4)), **slots, "global_step": np.int64(1000)}
+        )
+        path += {"prefix": "", "index": ".index", "data": ".data-00000-of-00001"}[form]
+    weights = make_weights(0)
+    report = checkpointing.initialise(path, weights)
+    assert values(weights) == values(make_weights(4))
+    assert sorted(report.matched) == sorted(NAMES) and not report.missing and not report.unused
+    assert len(report.slots) >= len(NAMES) + 1
+
+
+def test_a_missing_encoder_variable_is_an_error_that_names_it(tmp_path):
+    arrays = arrays_of(make_weights())
+    arrays["bert/pooler/dense/kernel_renamed"] = arrays.pop("bert/pooler/dense/kernel")
+    with pytest.raises(InputError, match="no value for bert/pooler/dense/kernel "):
+        checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
+
+
+def test_missing_heads_and_unused_names_are_listed(tmp_path):
+    arrays = arrays_of(make_weights())
+    del arrays["cls/seq_relationship/output_weights"]
+    arrays["cls/squad/output_bias"] = np.zeros(2, np.float32)
+    report = checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
+    assert report.missing == ["cls/seq_relationship/output_weights"] and report.unused == ["cls/squad/output_bias"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_wrong_shape_names_both(tmp_path, own):
+    if own:
+        path = checkpointing.save(str(tmp_path), 1, make_variables(), {})
+    else:
+        path = write_tf1(tmp_path / "a.ckpt", arrays_of(make_weights()))
+    with pytest.raises(InputError, match=r"word_embeddings has shape \[7, 3\], but the model needs \[9, 3\]"):
+        checkpointing.initialise(path, make_weights(**{"bert/embeddings/word_embeddings": (9, 3)}))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["bert/encoder/layer_0/attention/self/query/kernel"], "BERT"),
+        (
+            ["bert/encoder/layer_shared/attention/self/query/kernel", "bert/embeddings/word_embeddings_2"],
+            "other ALBERT",
+        ),
+        (["something/else"], "something/else"),
+    ],
+)
+def test_a_checkpoint_of_another_family_is_named_as_such(tmp_path, names, message):
+    path = write_tf1(tmp_path / "a.ckpt", {name: np.zeros(3, np.float32) for name in names})
+    with pytest.raises(InputError, match=f"not one variable.*{message}"):
+        checkpointing.initialise(path, make_weights())
+
+
+def test_a_bert_with_the_same_embeddings_is_refused_too(tmp_path):
+    arrays = {"bert/embeddings/word_embeddings": np.zeros((7, 3), np.float32)}
+    arrays["bert/encoder/layer_0/attention/self/query/kernel"] = np.zeros((3, 3), np.float32)
+    with pytest.raises(InputError, match="no value for .*BERT"):
+        checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
+
+
+def test_a_path_that_is_nothing_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="holds no weights"):
+        checkpointing.initialise(str(tmp_path / "nothing"), make_weights())

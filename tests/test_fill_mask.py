@@ -1,0 +1,109 @@
+"""albert_tf.fill_mask: gaps become the mask piece, and the likeliest pieces come back in order."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.fill_mask import encode_with_gaps, fill_mask
+from albert_tf.models import AlbertForPreTraining
+from albert_tf.tokenization import load_tokenizer
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "door", "is", "open", "shut", ".", "red"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join(WORDS) + "\n")
+    return load_tokenizer(path)
+
+
+@pytest.fixture(scope="module")
+def model():
+    tf.keras.utils.set_random_seed(1)
+    config = AlbertConfig(
+        vocab_size=len(WORDS) + 2,  # a table larger than the vocabulary: the rows beyond are never an answer
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        embedding_size=8,
+        max_position_embeddings=10,
+        initializer_range=0.5,
+    )
+    return AlbertForPreTraining(config)
+
+
+def test_gaps_become_the_mask_piece(tokenizer):
+    assert encode_with_gaps(tokenizer, "the [MASK] is [MASK].") == [2, 5, 4, 7, 4, 10, 3]
+    assert encode_with_gaps(tokenizer, "[MASK]") == [2, 4, 3]
+
+
+def test_punctuation_behind_a_gap_has_no_space_before_it(shared):
+    tokenizer = load_tokenizer(shared / "data/albert_en/30k-clean.model")
+    pieces = [tokenizer.id_to_piece(i) for i in encode_with_gaps(tokenizer, "the [MASK]. and [MASK] door")]
+    assert pieces == ["[CLS]", "▁the", "[MASK]", ".", "▁and", "[MASK]", "▁door", "[SEP]"]
+
+
+def test_fillings_are_the_largest_of_the_softmax(tokenizer, model):
+    text = "the [MASK] is [MASK]"
+    gaps = fill_mask(model, tokenizer, [text], top_k=3)[0]
+    outputs = model({"input_ids": tf.constant([[2, 5, 4, 7, 4, 3]])}, training=False)
+    logits = outputs["masked_lm_logits"].numpy()[0, [2, 4], : len(WORDS)].astype(np.float64)
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert len(gaps) == 2
+    for fillings, row in zip(gaps, expected):
+        order = [i for i in np.argsort(-row) if i > 4][:3]
+        assert [filling.piece for filling in fillings] == [WORDS[i] for i in order]
+        np.testing.assert_allclose([filling.probability for filling in fillings], row[order], rtol=1e-4)
+
+
+def test_more_than_there_are_pieces_gives_all_of_them(tokenizer, model):
+    (fillings,) = fill_mask(model, tokenizer, ["the [MASK]"], top_k=100)[0]
+    assert sorted(filling.piece for filling in fillings) == sorted(WORDS[5:])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("the door", "has no \\[MASK\\]"), ("[MASK]" + " the" * 9, "12 pieces.*10")]
+)
+def test_texts_that_cannot_be_filled(tokenizer, model, text, message):
+    with pytest.raises(InputError, match=message):
+        fill_mask(model, tokenizer, [text])
+
+
+def test_the_command_reads_a_portable_directory(tokenizer, model, tmp_path):
+    model.save_pretrained(tmp_path / "model", tokenizer)
+    command = [sys.executable, "-m", "albert_tf.fill_mask", f"--model={tmp_path / 'model'}"]
+    done = subprocess.run(
+        [*command, "--text=the [MASK] is open", "--text=[MASK]", "--top_k=2"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    first, fillings, second, _ = done.stdout.splitlines()
+    assert (first, second) == ("the [MASK] is open", "[MASK]")
+    expected = fill_mask(model, tokenizer, ["the [MASK] is open"], top_k=2)[0][0]
+    assert fillings.split(", ")[0].split() == [expected[0].piece, f"{expected[0].probability:.3f}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text=[MASK]"], "--model"),
+        (["--model=nowhere", "--text=[MASK]"], "nowhere"),
+        (["--model=.", "--text=no gap"], "no gap"),
+        (["--model=.", "--text=[MASK]", "--top_k=0"], "--top_k=0"),
+        (["--model=tests", "--text=[MASK]"], "has no vocabulary"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_sentence(repository, arguments, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "albert_tf.fill_mask", *arguments], capture_output=True, text=True, cwd=repository
+    )
+    assert done.returncode == 1
+    assert message in done.stderr and "Traceback" not in done.stderr
