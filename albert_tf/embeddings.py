@@ -6,18 +6,17 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.layers import LayerNorm, build_child, dense, dropout, truncated_normal
+from albert_tf.layers import Float32Layer, LayerNorm, build_child, dense, dropout, truncated_normal
 
 
-class AlbertEmbeddings(tf.keras.layers.Layer):
+class AlbertEmbeddings(Float32Layer):
     """Word + position + segment embeddings of width E, LayerNorm and dropout, then the projection E -> H.
 
     Position ids are 0..S-1 whatever the mask, as in the released code. The projection is absent when E = H.
     """
 
     def __init__(self, config: AlbertConfig, name: str = "embeddings", **kwargs):
-        kwargs["dtype"] = "float32"  # the tables are read and summed in float32; the projection follows the policy
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.layer_norm = LayerNorm()
         self.projection = None

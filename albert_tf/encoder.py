@@ -6,8 +6,19 @@ import math
 
 import tensorflow as tf
 
+from albert_tf import fused
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import ACTIVATIONS, LayerNorm, build_child, dense, dropout, dropout_seeds
+from albert_tf.layers import (
+    Float32Layer,
+    LayerNorm,
+    activate,
+    add_and_norm,
+    build_child,
+    dense,
+    dropout,
+    dropout_seeds,
+    matmul,
+)
 
 MASK_BIAS = -10000.0  # as released; added to float32 scores, so it is safe in every precision
 DROPOUTS_PER_BLOCK = 3
@@ -18,11 +29,11 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
     return (1.0 - tf.cast(input_mask, tf.float32))[:, tf.newaxis, tf.newaxis, :] * MASK_BIAS
 
 
-class SelfAttention(tf.keras.layers.Layer):
+class SelfAttention(Float32Layer):
     """Multi-head self-attention with its output dense, residual and LayerNorm (the "attention" of paper table 4)."""
 
     def __init__(self, config: AlbertConfig, name: str = "attention", **kwargs):
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         width, spread = config.hidden_size, config.initializer_range
         self.query = dense(width, spread, "query")
@@ -42,44 +53,45 @@ class SelfAttention(tf.keras.layers.Layer):
         Args:
             hidden: [B,S,H] float32.
             bias: [B,1,1,S] or [B,1,S,S] float32, added to the scaled scores.
-            seeds: of the dropout on the probabilities and of the one on the output.
+            seeds: of the dropout on the probabilities and of the one on the output; None for no dropout.
 
         Returns:
             [B,S,H] float32.
         """
-        narrow = tf.cast(hidden, self.compute_dtype)
-        query = self._split_heads(self.query(narrow))
-        key = self._split_heads(self.key(narrow))
-        value = self._split_heads(self.value(narrow))
-        scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)  # [B,N,S,S]
-        probabilities = tf.nn.softmax(scores * (1.0 / math.sqrt(self.config.head_size)) + bias)
-        probabilities = dropout(probabilities, self.config.attention_probs_dropout_prob, seeds[0])
-        context = tf.matmul(tf.cast(probabilities, value.dtype), value)  # [B,N,S,D]
-        output = self.output_dense(self._join_heads(context))
-        output = dropout(output, self.config.hidden_dropout_prob, seeds[1])
-        return self.layer_norm(hidden + tf.cast(output, tf.float32))
+        config, dtype = self.config, self.product_dtype
+        query, key, value = self._project(tf.cast(hidden, dtype))
+        scores = tf.matmul(query, key, transpose_b=True)  # [B,N,S,S]
+        scale, rate = 1.0 / math.sqrt(config.head_size), config.attention_probs_dropout_prob
+        if fused.active():
+            probabilities = fused.attention_probabilities(scores, scale, bias, rate, seeds[0])
+        else:
+            probabilities = tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias)
+            probabilities = tf.cast(dropout(probabilities, rate, seeds[0]), dtype)
+        context = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])  # [B,S,N,D]
+        output = matmul(tf.reshape(context, tf.shape(hidden)), self.output_dense.kernel)
+        return add_and_norm(
+            self.layer_norm, hidden, output, self.output_dense.bias, config.hidden_dropout_prob, seeds[1]
+        )
 
-    def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
-        """[B,S,H] to [B,N,S,D]; the heads lie one behind the other in H."""
-        shape = tf.shape(x)
-        x = tf.reshape(x, [shape[0], shape[1], self.config.num_attention_heads, self.config.head_size])
-        return tf.transpose(x, [0, 2, 1, 3])
+    def _project(self, hidden: tf.Tensor) -> list[tf.Tensor]:
+        """[B,S,H] to query, key and value, [B,N,S,D] each, by one product; the heads lie one behind the other in H."""
+        parts = (self.query, self.key, self.value)
+        kernel = tf.concat([tf.cast(part.kernel, hidden.dtype) for part in parts], axis=1)  # [H,3H]
+        bias = tf.concat([tf.cast(part.bias, hidden.dtype) for part in parts], axis=0)
+        joined = tf.nn.bias_add(matmul(hidden, kernel), bias)
+        shape = tf.shape(hidden)
+        joined = tf.reshape(joined, [shape[0], shape[1], 3, self.config.num_attention_heads, self.config.head_size])
+        return tf.unstack(tf.transpose(joined, [2, 0, 3, 1, 4]))
 
-    def _join_heads(self, x: tf.Tensor) -> tf.Tensor:
-        """[B,N,S,D] to [B,S,H]."""
-        shape = tf.shape(x)
-        return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [shape[0], shape[2], self.config.hidden_size])
 
-
-class FeedForward(tf.keras.layers.Layer):
+class FeedForward(Float32Layer):
     """The feed-forward network with its residual and LayerNorm (the "FFN" of paper table 4)."""
 
     def __init__(self, config: AlbertConfig, name: str = "feed_forward", **kwargs):
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.intermediate = dense(config.intermediate_size, config.initializer_range, "intermediate")
         self.output_dense = dense(config.hidden_size, config.initializer_range, "output")
-        self.activation = ACTIVATIONS[config.hidden_act]
         self.layer_norm = LayerNorm()
 
     def build(self, input_shape=None) -> None:
@@ -90,16 +102,19 @@ class FeedForward(tf.keras.layers.Layer):
 
     def call(self, hidden: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """[B,S,H] float32 to [B,S,H] float32; `seed` of the dropout on the output."""
-        inner = self.activation(self.intermediate(tf.cast(hidden, self.compute_dtype)))  # [B,S,intermediate_size]
-        output = dropout(self.output_dense(inner), self.config.hidden_dropout_prob, seed)
-        return self.layer_norm(hidden + tf.cast(output, tf.float32))
+        inner = matmul(tf.cast(hidden, self.product_dtype), self.intermediate.kernel)  # [B,S,intermediate_size]
+        inner = activate(inner, self.intermediate.bias, self.config.hidden_act)
+        output = matmul(inner, self.output_dense.kernel)
+        return add_and_norm(
+            self.layer_norm, hidden, output, self.output_dense.bias, self.config.hidden_dropout_prob, seed
+        )
 
 
-class TransformerBlock(tf.keras.layers.Layer):
+class TransformerBlock(Float32Layer):
     """One post-LN block: an attention part and a feed-forward part, either of which other blocks may use too."""
 
     def __init__(self, attention: SelfAttention, feed_forward: FeedForward, name: str = "block", **kwargs):
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.attention = attention
         self.feed_forward = feed_forward
 
@@ -109,12 +124,12 @@ class TransformerBlock(tf.keras.layers.Layer):
         self.built = True
 
     def call(self, hidden: tf.Tensor, bias: tf.Tensor, seeds: tuple = (None, None, None)) -> tf.Tensor:
-        """[B,S,H] float32 to [B,S,H] float32; `bias` as for `SelfAttention`; `seeds` of the three dropouts."""
+        """[B,S,H] float32 to the same; `bias` as for `SelfAttention`, `seeds` of the three dropouts."""
         hidden = self.attention(hidden, bias, seeds=seeds[:2])
         return self.feed_forward(hidden, seed=seeds[2])
 
 
-class AlbertEncoder(tf.keras.layers.Layer):
+class AlbertEncoder(Float32Layer):
     """L layers of `inner_group_num` blocks each, with the parameters shared by `AlbertConfig.layer_parts`.
 
     Attributes:
@@ -124,7 +139,7 @@ class AlbertEncoder(tf.keras.layers.Layer):
     """
 
     def __init__(self, config: AlbertConfig, name: str = "encoder", **kwargs):
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.attention_parts: dict[str, SelfAttention] = {}
         self.feed_forward_parts: dict[str, FeedForward] = {}
@@ -175,6 +190,7 @@ class AlbertEncoder(tf.keras.layers.Layer):
         outputs = []
         for call_index, block_index in enumerate(self._block_of_call):
             first = DROPOUTS_PER_BLOCK * call_index
-            hidden = self.blocks[block_index](hidden, bias, seeds=tuple(seeds[first : first + DROPOUTS_PER_BLOCK]))
+            block_seeds = tuple(seeds[first : first + DROPOUTS_PER_BLOCK])
+            hidden = self.blocks[block_index](hidden, bias, seeds=block_seeds)
             outputs.append(hidden)
         return hidden, outputs

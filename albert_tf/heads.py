@@ -5,16 +5,16 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.layers import ACTIVATIONS, LayerNorm, build_child, dense, truncated_normal
+from albert_tf.layers import ACTIVATIONS, Float32Layer, LayerNorm, build_child, dense, truncated_normal
 
 SENTENCE_CLASSES = 2
 
 
-class Pooler(tf.keras.layers.Layer):
+class Pooler(Float32Layer):
     """tanh(dense(first position)): [B,S,H] to [B,H] float32."""
 
     def __init__(self, config: AlbertConfig, name: str = "pooler", **kwargs):
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.dense = dense(config.hidden_size, config.initializer_range, "dense")
 
@@ -26,18 +26,16 @@ class Pooler(tf.keras.layers.Layer):
         return tf.tanh(tf.cast(self.dense(sequence_output[:, 0]), tf.float32))
 
 
-class MaskedLMHead(tf.keras.layers.Layer):
+class MaskedLMHead(Float32Layer):
     """Predicts pieces: dense H -> E, activation, LayerNorm, times the word embeddings transposed, plus a bias.
 
     The output matrix is the word embedding table itself; this layer owns the bias only.
     """
 
     def __init__(self, config: AlbertConfig, name: str = "masked_lm", **kwargs):
-        kwargs["dtype"] = "float32"  # logits; the transform follows the policy
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.transform = dense(config.embedding_size, config.initializer_range, "transform")
-        self.activation = ACTIVATIONS[config.hidden_act]
         self.layer_norm = LayerNorm()
 
     def build(self, input_shape=None) -> None:
@@ -59,17 +57,17 @@ class MaskedLMHead(tf.keras.layers.Layer):
         """
         if positions is not None:
             sequence_output = tf.gather(sequence_output, positions, batch_dims=1)
-        transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
+        activation = ACTIVATIONS[self.config.hidden_act]
+        transformed = self.layer_norm(activation(self.transform(sequence_output)))
         logits = tf.matmul(transformed, tf.convert_to_tensor(word_embeddings), transpose_b=True)
         return logits + self.output_bias
 
 
-class SentenceHead(tf.keras.layers.Layer):
+class SentenceHead(Float32Layer):
     """Two classes on the pooled vector: 0 = in order, 1 = swapped (SOP) or random (NSP); [B,H] to [B,2] float32."""
 
     def __init__(self, config: AlbertConfig, name: str = "sentence", **kwargs):
-        kwargs["dtype"] = "float32"
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(name=name, **kwargs)
         self.config = config
 
     def build(self, input_shape=None) -> None:

@@ -1,4 +1,4 @@
-"""The small pieces every part of the network is made of: dense layer, LayerNorm, activation, dropout."""
+"""The small pieces every part of the network is made of: dense weights, LayerNorm, activation, dropout."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from albert_tf import fused
+
 LAYER_NORM_EPSILON = 1e-12  # of the released models
-RANDOM_ALGORITHM = "philox"  # named, since the default differs between devices and under XLA
 
 
 def truncated_normal(initializer_range: float) -> tf.keras.initializers.Initializer:
@@ -32,14 +33,31 @@ def build_child(layer: tf.keras.layers.Layer, *input_shape: int | None) -> None:
         layer.built = True
 
 
-class LayerNorm(tf.keras.layers.Layer):
+def matmul(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """[B,S,in] times [in,out] to [B,S,out], of x's type."""
+    return tf.matmul(x, tf.cast(kernel, x.dtype))
+
+
+class Float32Layer(tf.keras.layers.Layer):
+    """A layer that reads its variables in float32 and itself decides what is computed in the policy's precision.
+
+    Attributes:
+        product_dtype: what the factors of the large matrix products are cast to, by the global policy.
+    """
+
+    def __init__(self, **kwargs):
+        kwargs["dtype"] = "float32"
+        super().__init__(autocast=False, **kwargs)
+        self.product_dtype = tf.keras.mixed_precision.global_policy().compute_dtype
+
+
+class LayerNorm(Float32Layer):
     """Normalisation over the last axis, [..., W] to [..., W], always computed and returned in float32.
 
     The epsilon of 1e-12 is zero in half precision, and the framework's own default is a thousand million times larger.
     """
 
     def __init__(self, name: str = "LayerNorm", **kwargs):
-        kwargs["dtype"] = "float32"
         super().__init__(name=name, **kwargs)
 
     def build(self, input_shape) -> None:
@@ -50,10 +68,37 @@ class LayerNorm(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         inputs = tf.cast(inputs, tf.float32)
-        mean = tf.reduce_mean(inputs, axis=-1, keepdims=True)
-        centred = inputs - mean
+        centred = inputs - tf.reduce_mean(inputs, axis=-1, keepdims=True)
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
         return centred * tf.math.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma + self.beta
+
+
+def add_and_norm(
+    norm: LayerNorm,
+    hidden: tf.Tensor,
+    x: tf.Tensor,
+    bias: tf.Tensor,
+    rate: float,
+    seed: tf.Tensor | None,
+) -> tf.Tensor:
+    """norm(hidden + dropout(x + bias)), the end of both halves of a block.
+
+    Args:
+        norm: the LayerNorm.
+        hidden: [B,S,H] float32, the residual.
+        x: [B,S,H] of any float type, a product still without its bias.
+        bias: [H].
+        rate, seed: of the dropout; see `dropout`.
+
+    Returns:
+        [B,S,H] float32.
+    """
+    if fused.active():
+        gamma, beta = tf.convert_to_tensor(norm.gamma), tf.convert_to_tensor(norm.beta)
+        bias = tf.convert_to_tensor(bias)
+        return fused.add_and_norm(hidden, x, bias, gamma, beta, LAYER_NORM_EPSILON, rate, seed)
+    x = dropout(tf.nn.bias_add(x, tf.cast(bias, x.dtype)), rate, seed)
+    return norm(hidden + tf.cast(x, tf.float32))
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
@@ -71,26 +116,28 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 
 
+def activate(x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
+    """activation(x + bias), by the activation's name (`AlbertConfig.hidden_act`): [...,W] to [...,W]."""
+    if fused.active() and name == "gelu":
+        return fused.bias_gelu(x, tf.convert_to_tensor(bias))
+    return ACTIVATIONS[name](tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
+
+
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Zeroes a share `rate` of x and scales up the rest.
 
     Args:
         x: a float tensor of any shape.
         rate: share that is zeroed.
-        seed: int32 [2], which alone decides what is zeroed; None or rate 0 leaves x as it is.
+        seed: int32 [2], which alone decides what is zeroed; None leaves x as it is.
     """
-    if seed is None or rate == 0:
+    if seed is None:
         return x
-    keep = (
-        tf.random.stateless_uniform(tf.shape(x), seed, alg=RANDOM_ALGORITHM) >= rate
-    )  # in float32: bfloat16 knows 128 rates only
-    return tf.where(keep, x * (1.0 / (1.0 - rate)), tf.zeros([], x.dtype))
+    return x * tf.cast(fused.dropout_factor(tf.shape(x), rate, seed), x.dtype)
 
 
 def dropout_seeds(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
     """Makes `count` seeds, int32 [2] each, out of one; all None where there is none."""
     if seed is None:
         return [None] * count
-    return tf.unstack(
-        tf.random.stateless_uniform([count, 2], seed, minval=None, maxval=None, dtype=tf.int32, alg=RANDOM_ALGORITHM)
-    )
+    return tf.unstack(fused.random_bits([count, 2], seed))

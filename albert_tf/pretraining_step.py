@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf import losses, optimization, stack
+from albert_tf import fused, losses, optimization, stack
 from albert_tf.input_pipeline import EXAMPLE_WEIGHT
 from albert_tf.loss_scale import LossScale
 from albert_tf.record_spec import (
@@ -121,7 +121,7 @@ def make_train_step(
         """This replica's share of the gradients, and its sums; no communication, so it compiles on its own."""
 
         def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], losses.LossSums]:
-            with tf.GradientTape() as tape:
+            with tf.GradientTape() as tape, fused.one_pass():
                 outputs = model(_inputs(part), training=True, dropout_seed=_fold(seed, index))
                 sums = losses.pretraining_sums(outputs, part)
                 loss = losses.pretraining_loss(sums, denominators, settings.sentence_objective)

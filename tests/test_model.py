@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import portable, weight_names
+from albert_tf import fused, portable, weight_names
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import LayerNorm, dropout, gelu
 from albert_tf.models import AlbertForPreTraining, AlbertModel
@@ -261,17 +261,51 @@ def test_dropout_keeps_the_share_and_the_mean():
     assert abs(kept.mean() - 1) < 0.003
 
 
-def test_compiled_by_xla_gives_the_same_dropout():
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_one_pass_and_xla_give_the_same_outputs_dropout_and_gradients(rate, activation):
     model = AlbertForPreTraining(
-        AlbertConfig.from_dict({**SMALL, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})
+        AlbertConfig.from_dict(
+            {
+                **SMALL,
+                "hidden_act": activation,
+                "hidden_dropout_prob": rate,
+                "attention_probs_dropout_prob": rate,
+            }
+        )
     )
+    randomise(model)
     inputs = {key: tf.constant(value) for key, value in random_inputs(model.config).items()}
+    variables = model.named_variables()
 
-    def run(batch):
-        return model(batch, training=True, dropout_seed=tf.constant([1, 2]))["masked_lm_logits"]
+    def run():
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True, dropout_seed=tf.constant([1, 2]))
+            loss = tf.reduce_mean(tf.square(outputs["masked_lm_logits"])) + outputs["sentence_order_logits"][0, 1]
+        gradients = tape.gradient(loss, list(variables.values()))
+        return outputs["masked_lm_logits"], [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    compiled = tf.function(run, jit_compile=True)(inputs)
-    np.testing.assert_allclose(compiled, tf.function(run)(inputs), atol=1e-5)
+    def run_in_one_pass():
+        with fused.one_pass():
+            return run()
+
+    expected_logits, expected_gradients = run()
+    for form in (tf.function(run_in_one_pass), tf.function(run, jit_compile=True)):
+        logits, gradients = form()
+        np.testing.assert_allclose(logits, expected_logits, atol=2e-5)
+        for name, gradient, expected in zip(variables, gradients, expected_gradients):
+            np.testing.assert_allclose(gradient, expected, atol=2e-5, rtol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_one_pass_in_half_precision(policy):
+    tf.keras.mixed_precision.set_global_policy(policy)
+    model = AlbertForPreTraining(AlbertConfig(**SMALL))
+    randomise(model)
+    inputs = random_inputs(model.config)
+    plain = model(inputs)["sequence_output"]
+    with fused.one_pass():
+        np.testing.assert_allclose(model(inputs)["sequence_output"], plain, atol=0.1)
 
 
 def test_a_sequence_longer_than_the_positions_is_refused_with_both_numbers():
