@@ -254,7 +254,7 @@ def test_settings_name_what_decides_the_ids():
     a, b = load_tokenizer(toy.number_model()), load_tokenizer(toy.alphabet_model(), keep_accents=True)
     assert json.loads(json.dumps(a.settings())) == a.settings()
     assert a.settings()["kind"] == "sentencepiece"
-    assert (a.settings()["vocab_size"], b.settings()["keep_accents"]) == (600, True)
+    assert (a.settings()["vocab_size"], b.settings()["keep_accents"]) == (200, True)
     assert a.settings()["vocab_sha256"] != b.settings()["vocab_sha256"]
 
 
@@ -262,11 +262,11 @@ def test_a_config_of_another_size_is_warned_of_or_refused(monkeypatch):
     warnings = []
     monkeypatch.setattr(logging, "warning", lambda message, *values: warnings.append(message % values))
     tokenizer = load_tokenizer(toy.number_model())
-    tokenizer.check_config(600)
+    tokenizer.check_config(200)
     assert not warnings
     tokenizer.check_config(30000)
-    assert "30000" in warnings[0] and "600" in warnings[0]
-    with pytest.raises(InputError, match="--spm_model_file: .* 600 pieces .* 100"):
+    assert "30000" in warnings[0] and "200" in warnings[0]
+    with pytest.raises(InputError, match="--spm_model_file: .* 200 pieces .* 100"):
         tokenizer.check_config(100)
 
 

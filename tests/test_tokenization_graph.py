@@ -82,7 +82,7 @@ def test_equal_ids_on_the_fixtures_and_on_real_lines(shared, file, do_lower_case
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_saved_model_and_data_pipeline_give_the_same_ids(vocabulary, tmp_path):
     tokenizer, graph = sides(vocabulary(), True, False)
-    texts = [line for line in toy.odd_strings() + toy.number_lines()[:1000] if "\ufdd0" not in line]
+    texts = toy.odd_strings() + toy.number_lines()
     expected = [tokenizer.encode(text) for text in texts]
 
     tf.saved_model.save(graph, str(tmp_path / "saved"))
@@ -95,7 +95,7 @@ def test_saved_model_and_data_pipeline_give_the_same_ids(vocabulary, tmp_path):
 
 def test_a_parallel_map_over_ten_thousand_lines_ends_soon():
     _, graph = sides(toy.number_model(), True, False)
-    texts = (toy.number_lines() * 4)[:10_000]
+    texts = (toy.number_lines() * 10)[:10_000]
     dataset = tf.data.Dataset.from_tensor_slices(texts)
     dataset = dataset.map(lambda text: graph(text[tf.newaxis])[0], num_parallel_calls=tf.data.AUTOTUNE)
     start = time.monotonic()

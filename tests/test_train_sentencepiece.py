@@ -24,7 +24,7 @@ def run(repository, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_script_gives_the_released_layout_and_samples_its_input(repository, tmp_path):
     (tmp_path / "My Text").mkdir()
-    lines = (toy.number_lines() * 17)[:50_000]
+    lines = (toy.number_lines() * 50)[:50_000]
     (tmp_path / "My Text/a.txt").write_text("\n".join(lines[:25_000]))
     with gzip.open(tmp_path / "My Text/b.txt.gz", "wt") as file:
         file.write("\n".join(lines[25_000:]))
