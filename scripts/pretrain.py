@@ -36,9 +36,10 @@ FLAGS = flags.FLAGS
 # The recipe: sized for about four minutes of training on two cores.
 CONFIG = "albert_tiny"
 VOCAB_SIZE = 4000
-BYTES_PER_PIECE_OF_VOCABULARY = 60  # a small text has no use for, and no room for, a large vocabulary
+VOCABULARY_LINES = 100_000
+BYTES_PER_PIECE_OF_VOCABULARY = 100  # a small text has no use for, and no room for, a large vocabulary
 MAX_SEQ_LENGTH = 64
-EVAL_FRACTION = 0.05
+EVAL_FRACTION = 0.1
 PREPARED_BYTES = 15_000_000  # a small text is masked anew several times, to about this much
 MAX_DUPE_FACTOR = 10
 TRAINING = {
@@ -111,8 +112,11 @@ def main(argv: Sequence[str]) -> int:
 # ---- the stages
 
 
-def run(module: str, **arguments: Any) -> None:
-    """Prints the command of a stage and runs it; its failure has been told by the command itself."""
+def run(module: str, may_fail: bool = False, **arguments: Any) -> str | None:
+    """Prints the command of a stage and runs it.
+
+    A failure, which the command itself has told, ends this script too. If it `may_fail`, what it told is returned.
+    """
     command = ["-m", module]
     for name, value in arguments.items():
         if isinstance(value, bool):
@@ -121,9 +125,13 @@ def run(module: str, **arguments: Any) -> None:
             command += [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
     print(f"\n$ python {shlex.join(command)}", flush=True)
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-    finished = subprocess.run([sys.executable, *command], env=environment)
-    if finished.returncode:
+    stderr = subprocess.PIPE if may_fail else None
+    finished = subprocess.run([sys.executable, *command], env=environment, stderr=stderr, text=True)
+    if may_fail:
+        print(finished.stderr, end="", file=sys.stderr, flush=True)
+    if finished.returncode and not may_fail:
         sys.exit(finished.returncode)
+    return finished.stderr if finished.returncode else None
 
 
 def sample_text(output: str) -> str:
@@ -166,12 +174,20 @@ def claim(output: str, text: Text) -> None:
 
 
 def make_vocabulary(text: Text, vocabulary: str) -> None:
-    run(
-        "data_prep.train_sentencepiece",
-        input_file=",".join(text.files),
-        output_prefix=vocabulary[: -len(".model")],
-        vocab_size=min(VOCAB_SIZE, max(100, text.bytes // BYTES_PER_PIECE_OF_VOCABULARY)),
-    )
+    """Trains the vocabulary, of as many pieces as the text has use for."""
+    arguments: dict[str, Any] = {
+        "input_file": ",".join(text.files),
+        "output_prefix": vocabulary[: -len(".model")],
+        "input_sentence_size": VOCABULARY_LINES,
+    }
+    size = min(VOCAB_SIZE, max(100, text.bytes // BYTES_PER_PIECE_OF_VOCABULARY))
+    told = run("data_prep.train_sentencepiece", **arguments, vocab_size=size, may_fail=True)
+    if told is not None:  # only a text that is too uniform for so many pieces, or has more characters, is tried again
+        most, characters = re.search(r"at most (\d+) pieces", told), re.search(r"characters alone take (\d+)", told)
+        if not most and not characters:
+            sys.exit(1)
+        size = int(most[1]) if most else 2 * int(characters[1])  # type: ignore[index]
+        run("data_prep.train_sentencepiece", **arguments, vocab_size=size)
 
 
 def write_config(output: str, tokenizer: Tokenizer) -> str:
