@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import google_crc32c
+
 from albert_tf import record_spec, storage
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
@@ -170,23 +172,8 @@ def count_records(path: str) -> int:
 
 def masked_crc32c(data: bytes) -> int:
     """The checksum of the TFRecord format: CRC-32C, rotated and offset."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
+    crc = google_crc32c.value(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CRC_TABLE = _crc_table()
 
 
 def _read_metadata(directory: str) -> dict[str, Any]:

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
 
-# Variables whose released name matches skip weight decay and, in LAMB, the trust ratio (released optimization.py).
-UNDECAYED = re.compile(r"LayerNorm|layer_norm|bias")
-
-
 def named_variables(model) -> dict[str, Any]:
     """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`."""
     names: dict[str, Any] = {}
@@ -114,11 +110,6 @@ def part_of(name: str) -> str:
     if name.startswith("cls/predictions"):
         return "masked_lm_head"
     return next(part for pattern, part in _PARTS if re.search(pattern, name))
-
-
-def is_decayed(name: str) -> bool:
-    """Whether weight decay and LAMB's trust ratio apply to the variable of that released name."""
-    return UNDECAYED.search(name) is None
 
 
 # Released prefix to Hugging Face prefix; \1 and \2 are the group and the inner group.
