@@ -44,11 +44,11 @@ PREPARED_BYTES = 15_000_000  # a small text is masked anew several times, to abo
 MAX_DUPE_FACTOR = 10
 TRAINING = {
     "train_batch_size": 32,
-    "learning_rate": 0.005,
-    "num_train_steps": 2400,
-    "num_warmup_steps": 100,
-    "eval_interval": 600,
-    "save_checkpoints_steps": 300,
+    "learning_rate": 0.01,
+    "num_train_steps": 3000,
+    "num_warmup_steps": 150,
+    "eval_interval": 1000,
+    "save_checkpoints_steps": 500,
     "log_steps": 100,
 }
 NUM_EXAMPLES = 5
