@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -15,7 +17,7 @@ class AlbertEmbeddings(Float32Layer):
     Position ids are 0..S-1 whatever the mask, as in the released code. The projection is absent when E = H.
     """
 
-    def __init__(self, config: AlbertConfig, name: str = "embeddings", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "embeddings", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.layer_norm = LayerNorm()
@@ -23,7 +25,7 @@ class AlbertEmbeddings(Float32Layer):
         if config.has_projection:
             self.projection = dense(config.hidden_size, config.initializer_range, "embedding_hidden_mapping_in")
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         config, width = self.config, self.config.embedding_size
         self.word_embeddings = self._add_table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = self._add_table("token_type_embeddings", config.type_vocab_size)
@@ -33,7 +35,7 @@ class AlbertEmbeddings(Float32Layer):
             build_child(self.projection, None, width)
         self.built = True
 
-    def _add_table(self, name: str, rows: int):
+    def _add_table(self, name: str, rows: int) -> Any:
         initializer = truncated_normal(self.config.initializer_range)
         return self.add_weight(name=name, shape=(rows, self.config.embedding_size), initializer=initializer)
 

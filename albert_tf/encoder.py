@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,7 +33,7 @@ def attention_bias(input_mask: tf.Tensor) -> tf.Tensor:
 class SelfAttention(Float32Layer):
     """Multi-head self-attention with its output dense, residual and LayerNorm (the "attention" of paper table 4)."""
 
-    def __init__(self, config: AlbertConfig, name: str = "attention", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "attention", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         width, spread = config.hidden_size, config.initializer_range
@@ -42,7 +43,7 @@ class SelfAttention(Float32Layer):
         self.output_dense = dense(width, spread, "output")
         self.layer_norm = LayerNorm()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         for child in (self.query, self.key, self.value, self.output_dense, self.layer_norm):
             build_child(child, None, self.config.hidden_size)
         self.built = True
@@ -87,14 +88,14 @@ class SelfAttention(Float32Layer):
 class FeedForward(Float32Layer):
     """The feed-forward network with its residual and LayerNorm (the "FFN" of paper table 4)."""
 
-    def __init__(self, config: AlbertConfig, name: str = "feed_forward", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "feed_forward", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.intermediate = dense(config.intermediate_size, config.initializer_range, "intermediate")
         self.output_dense = dense(config.hidden_size, config.initializer_range, "output")
         self.layer_norm = LayerNorm()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         build_child(self.intermediate, None, self.config.hidden_size)
         build_child(self.output_dense, None, self.config.intermediate_size)
         build_child(self.layer_norm, None, self.config.hidden_size)
@@ -113,12 +114,12 @@ class FeedForward(Float32Layer):
 class TransformerBlock(Float32Layer):
     """One post-LN block: an attention part and a feed-forward part, either of which other blocks may use too."""
 
-    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, name: str = "block", **kwargs):
+    def __init__(self, attention: SelfAttention, feed_forward: FeedForward, name: str = "block", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.attention = attention
         self.feed_forward = feed_forward
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         build_child(self.attention)
         build_child(self.feed_forward)
         self.built = True
@@ -138,7 +139,7 @@ class AlbertEncoder(Float32Layer):
         blocks: the distinct blocks, in the order of their first use.
     """
 
-    def __init__(self, config: AlbertConfig, name: str = "encoder", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "encoder", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.attention_parts: dict[str, SelfAttention] = {}
@@ -167,7 +168,7 @@ class AlbertEncoder(Float32Layer):
             self.attention_parts[attention_key], self.feed_forward_parts[ffn_key], name=f"block_{len(self.blocks)}"
         )
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         for block in self.blocks:
             build_child(block)
         self.built = True

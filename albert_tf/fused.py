@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-from collections.abc import Iterator
-from typing import Optional
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
 
 import tensorflow as tf
 
@@ -36,7 +36,7 @@ def active() -> bool:
     return _one_pass.get()
 
 
-def random_bits(shape, seed: tf.Tensor) -> tf.Tensor:
+def random_bits(shape: Any, seed: tf.Tensor) -> tf.Tensor:
     """Uniform int32 over the whole range, decided by the seed.
 
     Whole numbers and a named algorithm, for random floats and the default algorithm differ between devices and XLA.
@@ -50,7 +50,7 @@ def dropout_factor(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     return tf.cast(keep, tf.float32) * (1.0 / (1.0 - rate))
 
 
-def _compiled(function):
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return tf.function(function, jit_compile=True, autograph=False)
 
 
@@ -58,20 +58,20 @@ def bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """gelu(x + bias), tanh form, computed in float32: [...,W] and [W] float32 to [...,W] of x's type."""
 
     @tf.custom_gradient
-    def run(x, bias):
+    def run(x: tf.Tensor, bias: tf.Tensor) -> Any:
         return _bias_gelu(x, bias), lambda upstream: _bias_gelu_gradient(x, bias, upstream)
 
     return run(x, bias)
 
 
 @_compiled
-def _bias_gelu(x, bias):
+def _bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     wide = tf.cast(x, tf.float32) + bias
     return tf.cast(wide * _gelu_gate(wide), x.dtype)
 
 
 @_compiled
-def _bias_gelu_gradient(x, bias, upstream):
+def _bias_gelu_gradient(x: tf.Tensor, bias: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
     wide = tf.cast(x, tf.float32) + bias
     gate = _gelu_gate(wide)
     slope = _TWO_SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * wide * wide)
@@ -79,7 +79,7 @@ def _bias_gelu_gradient(x, bias, upstream):
     return tf.cast(gradient, x.dtype), _sum_rows(gradient)
 
 
-def _gelu_gate(x):
+def _gelu_gate(x: tf.Tensor) -> tf.Tensor:
     """(1 + tanh(y)) / 2 = sigmoid(2 y)."""
     return tf.sigmoid(_TWO_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))
 
@@ -109,7 +109,7 @@ def add_and_norm(
     """
 
     @tf.custom_gradient
-    def run(hidden, x, bias, gamma, beta):
+    def run(hidden: tf.Tensor, x: tf.Tensor, bias: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
         output = _add_and_norm(hidden, x, bias, gamma, beta, epsilon, rate, seed)
         return output, lambda upstream: _add_and_norm_gradient(hidden, x, bias, gamma, upstream, epsilon, rate, seed)
 
@@ -117,13 +117,31 @@ def add_and_norm(
 
 
 @_compiled
-def _add_and_norm(hidden, x, bias, gamma, beta, epsilon, rate, seed):
+def _add_and_norm(
+    hidden: tf.Tensor,
+    x: tf.Tensor,
+    bias: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    epsilon: float,
+    rate: float,
+    seed: Seed,
+) -> tf.Tensor:
     normalised, _ = _normalise(_residual_sum(hidden, x, bias, rate, seed), epsilon)
     return normalised * gamma + beta
 
 
 @_compiled
-def _add_and_norm_gradient(hidden, x, bias, gamma, upstream, epsilon, rate, seed):
+def _add_and_norm_gradient(
+    hidden: tf.Tensor,
+    x: tf.Tensor,
+    bias: tf.Tensor,
+    gamma: tf.Tensor,
+    upstream: tf.Tensor,
+    epsilon: float,
+    rate: float,
+    seed: Seed,
+) -> tuple[tf.Tensor, ...]:
     normalised, inverse_deviation = _normalise(_residual_sum(hidden, x, bias, rate, seed), epsilon)
     scaled = upstream * gamma
     mean = tf.reduce_mean(scaled, axis=-1, keepdims=True)
@@ -139,20 +157,20 @@ def _add_and_norm_gradient(hidden, x, bias, gamma, upstream, epsilon, rate, seed
     )
 
 
-def _residual_sum(hidden, x, bias, rate, seed):
+def _residual_sum(hidden: tf.Tensor, x: tf.Tensor, bias: tf.Tensor, rate: float, seed: Seed) -> tf.Tensor:
     wide = tf.cast(x, tf.float32) + bias
     if seed is not None:
         wide *= dropout_factor(tf.shape(x), rate, seed)
     return hidden + wide
 
 
-def _normalise(x, epsilon):
+def _normalise(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
     inverse_deviation = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True) + epsilon)
     return centred * inverse_deviation, inverse_deviation
 
 
-def _sum_rows(x):
+def _sum_rows(x: tf.Tensor) -> tf.Tensor:
     """[...,W] to [W]."""
     return tf.reduce_sum(x, axis=list(range(x.shape.rank - 1)))
 
@@ -171,7 +189,7 @@ def attention_probabilities(scores: tf.Tensor, scale: float, bias: tf.Tensor, ra
     """
 
     @tf.custom_gradient
-    def run(scores):
+    def run(scores: tf.Tensor) -> Any:
         probabilities = _probabilities(scores, scale, bias, rate, seed)
         return probabilities, lambda upstream: _probabilities_gradient(scores, scale, bias, upstream, rate, seed)
 
@@ -179,7 +197,7 @@ def attention_probabilities(scores: tf.Tensor, scale: float, bias: tf.Tensor, ra
 
 
 @_compiled
-def _probabilities(scores, scale, bias, rate, seed):
+def _probabilities(scores: tf.Tensor, scale: float, bias: tf.Tensor, rate: float, seed: Seed) -> tf.Tensor:
     probabilities = tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias)
     if seed is not None:
         probabilities *= dropout_factor(tf.shape(scores), rate, seed)
@@ -187,7 +205,9 @@ def _probabilities(scores, scale, bias, rate, seed):
 
 
 @_compiled
-def _probabilities_gradient(scores, scale, bias, upstream, rate, seed):
+def _probabilities_gradient(
+    scores: tf.Tensor, scale: float, bias: tf.Tensor, upstream: tf.Tensor, rate: float, seed: Seed
+) -> tf.Tensor:
     probabilities = tf.nn.softmax(tf.cast(scores, tf.float32) * scale + bias)
     upstream = tf.cast(upstream, tf.float32)
     if seed is not None:

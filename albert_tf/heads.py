@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
@@ -13,12 +15,12 @@ SENTENCE_CLASSES = 2
 class Pooler(Float32Layer):
     """tanh(dense(first position)): [B,S,H] to [B,H] float32."""
 
-    def __init__(self, config: AlbertConfig, name: str = "pooler", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "pooler", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.dense = dense(config.hidden_size, config.initializer_range, "dense")
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         build_child(self.dense, None, self.config.hidden_size)
         self.built = True
 
@@ -32,19 +34,19 @@ class MaskedLMHead(Float32Layer):
     The output matrix is the word embedding table itself; this layer owns the bias only.
     """
 
-    def __init__(self, config: AlbertConfig, name: str = "masked_lm", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "masked_lm", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.transform = dense(config.embedding_size, config.initializer_range, "transform")
         self.layer_norm = LayerNorm()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         build_child(self.transform, None, self.config.hidden_size)
         build_child(self.layer_norm, None, self.config.embedding_size)
         self.output_bias = self.add_weight(name="output_bias", shape=(self.config.vocab_size,), initializer="zeros")
         self.built = True
 
-    def call(self, sequence_output: tf.Tensor, word_embeddings, positions: tf.Tensor | None = None) -> tf.Tensor:
+    def call(self, sequence_output: tf.Tensor, word_embeddings: Any, positions: tf.Tensor | None = None) -> tf.Tensor:
         """Computes the logits.
 
         Args:
@@ -66,11 +68,11 @@ class MaskedLMHead(Float32Layer):
 class SentenceHead(Float32Layer):
     """Two classes on the pooled vector: 0 = in order, 1 = swapped (SOP) or random (NSP); [B,H] to [B,2] float32."""
 
-    def __init__(self, config: AlbertConfig, name: str = "sentence", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "sentence", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         self.output_weights = self.add_weight(  # [2,H] as in released checkpoints
             name="output_weights",
             shape=(SENTENCE_CLASSES, self.config.hidden_size),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -45,7 +46,7 @@ class Float32Layer(tf.keras.layers.Layer):
         product_dtype: what the factors of the large matrix products are cast to, by the global policy.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any):
         kwargs["dtype"] = "float32"
         super().__init__(autocast=False, **kwargs)
         self.product_dtype = tf.keras.mixed_precision.global_policy().compute_dtype
@@ -57,10 +58,10 @@ class LayerNorm(Float32Layer):
     The epsilon of 1e-12 is zero in half precision, and the framework's own default is a thousand million times larger.
     """
 
-    def __init__(self, name: str = "LayerNorm", **kwargs):
+    def __init__(self, name: str = "LayerNorm", **kwargs: Any):
         super().__init__(name=name, **kwargs)
 
-    def build(self, input_shape) -> None:
+    def build(self, input_shape: Any) -> None:
         width = int(input_shape[-1])
         self.gamma = self.add_weight(name="gamma", shape=(width,), initializer="ones")
         self.beta = self.add_weight(name="beta", shape=(width,), initializer="zeros")

@@ -15,14 +15,16 @@ from albert_tf.encoder import AlbertEncoder, attention_bias
 from albert_tf.errors import InputError
 from albert_tf.heads import MaskedLMHead, Pooler, SentenceHead
 from albert_tf.layers import build_child, dropout_seeds
+from albert_tf.tokenizer import Tokenizer
 
 Inputs = Mapping[str, tf.Tensor]
+Outputs = dict[str, Any]
 
 
 class _SavedModel(tf.keras.Model):
     """What all models have in common: a config, weights from the start, and the portable directory."""
 
-    def __init__(self, config: AlbertConfig, **kwargs):
+    def __init__(self, config: AlbertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
 
@@ -30,12 +32,12 @@ class _SavedModel(tf.keras.Model):
         """Released name (`bert/embeddings/word_embeddings`, …) to variable, for every variable, in a fixed order."""
         return weight_names.named_variables(self)
 
-    def save_pretrained(self, directory: str | os.PathLike[str], tokenizer=None) -> None:
+    def save_pretrained(self, directory: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> None:
         """Writes the portable directory: config, model.safetensors and, with a tokenizer, its file."""
         portable.save(directory, self.config, self.named_variables(), tokenizer)
 
     @classmethod
-    def from_pretrained(cls, path: str | os.PathLike[str]):
+    def from_pretrained(cls, path: str | os.PathLike[str]) -> Any:
         """Makes the model of a portable directory, with its weights.
 
         Raises:
@@ -51,7 +53,7 @@ class _SavedModel(tf.keras.Model):
         return {"config": self.config.to_dict(), "name": self.name}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects=None):
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         return cls(AlbertConfig.from_dict(config["config"]), name=config["name"])
 
 
@@ -59,19 +61,19 @@ class _SavedModel(tf.keras.Model):
 class AlbertModel(_SavedModel):
     """Embeddings, encoder and pooler (paper section 3): pieces in, vectors out."""
 
-    def __init__(self, config: AlbertConfig, name: str = "albert", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "albert", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.embeddings = AlbertEmbeddings(config)
         self.encoder = AlbertEncoder(config)
         self.pooler = Pooler(config)
         self.build()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         for child in (self.embeddings, self.encoder, self.pooler):
             build_child(child)
         self.built = True
 
-    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None):
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> Outputs:
         """Encodes a batch.
 
         Args:
@@ -121,19 +123,19 @@ class AlbertModel(_SavedModel):
 class AlbertForPreTraining(_SavedModel):
     """ALBERT with both pre-training heads: masked pieces and sentence order (paper sections 3.1 and 4.1)."""
 
-    def __init__(self, config: AlbertConfig, name: str = "albert_for_pretraining", **kwargs):
+    def __init__(self, config: AlbertConfig, name: str = "albert_for_pretraining", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.albert = AlbertModel(config)
         self.masked_lm = MaskedLMHead(config)
         self.sentence = SentenceHead(config)
         self.build()
 
-    def build(self, input_shape=None) -> None:
+    def build(self, input_shape: Any = None) -> None:
         for child in (self.masked_lm, self.sentence):
             build_child(child)
         self.built = True
 
-    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None):
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> Outputs:
         """Predicts masked pieces and sentence order.
 
         Args:

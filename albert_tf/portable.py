@@ -20,6 +20,7 @@ import tensorflow as tf
 from albert_tf import files, weight_names
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.tokenizer import Tokenizer
 
 CONFIG_FILE = "albert_config.json"
 HUGGING_FACE_CONFIG_FILE = "config.json"
@@ -57,7 +58,10 @@ def read_config(directory: str | os.PathLike[str]) -> AlbertConfig:
 
 
 def save(
-    directory: str | os.PathLike[str], config: AlbertConfig, named_variables: Mapping[str, Any], tokenizer=None
+    directory: str | os.PathLike[str],
+    config: AlbertConfig,
+    named_variables: Mapping[str, Any],
+    tokenizer: Tokenizer | None = None,
 ) -> None:
     """Writes the directory, complete or not at all; one that is there already is replaced."""
     tensors = {}
@@ -165,7 +169,7 @@ def _fits_hugging_face(config: AlbertConfig) -> bool:
     return config.has_projection and config.parameter_sharing in ("all", "none")
 
 
-def _hugging_face_config(config: AlbertConfig, tokenizer) -> dict[str, Any]:
+def _hugging_face_config(config: AlbertConfig, tokenizer: Tokenizer | None) -> dict[str, Any]:
     same = (
         "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size embedding_size "
         "inner_group_num hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob "

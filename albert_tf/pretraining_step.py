@@ -189,7 +189,9 @@ def make_train_loop(
             return step + 1, accumulate(interval, train_step(next(iterator), step), step)
 
         end = first_step + count
-        return tf.while_loop(lambda step, _: step < end, one_step, (first_step, dict(interval)), parallel_iterations=1)[1]
+        return tf.while_loop(lambda step, _: step < end, one_step, (first_step, dict(interval)), parallel_iterations=1)[
+            1
+        ]
 
     return train_loop
 

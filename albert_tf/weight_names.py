@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
 
-def named_variables(model) -> dict[str, Any]:
+
+def named_variables(model: Any) -> dict[str, Any]:
     """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`."""
     names: dict[str, Any] = {}
     _add_albert(names, getattr(model, "albert", model))
@@ -23,7 +24,7 @@ def named_variables(model) -> dict[str, Any]:
     return names
 
 
-def _add_albert(names: dict[str, Any], albert) -> None:
+def _add_albert(names: dict[str, Any], albert: Any) -> None:
     embeddings = albert.embeddings
     for table in ("word_embeddings", "token_type_embeddings", "position_embeddings"):
         names[f"bert/embeddings/{table}"] = getattr(embeddings, table)
@@ -46,12 +47,12 @@ def _add_albert(names: dict[str, Any], albert) -> None:
     _add_dense(names, "bert/pooler/dense", albert.pooler.dense)
 
 
-def _add_dense(names: dict[str, Any], prefix: str, layer) -> None:
+def _add_dense(names: dict[str, Any], prefix: str, layer: Any) -> None:
     names[f"{prefix}/kernel"] = layer.kernel
     names[f"{prefix}/bias"] = layer.bias
 
 
-def _add_layer_norm(names: dict[str, Any], prefix: str, layer) -> None:
+def _add_layer_norm(names: dict[str, Any], prefix: str, layer: Any) -> None:
     names[f"{prefix}/gamma"] = layer.gamma
     names[f"{prefix}/beta"] = layer.beta
 
