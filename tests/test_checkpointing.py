@@ -148,8 +148,8 @@ def test_another_model_or_optimizer_is_refused_by_name(tmp_path):
         restore(tmp_path, {**make_variables(), name: tf.Variable(tf.zeros([8]))})
 
 
-def test_an_object_store_works_alike():
-    directory = "ram://runs/one"
+def test_an_address_works_like_a_local_path(tmp_path):
+    directory = f"file://{tmp_path}"
     for step in (5, 10):
         checkpointing.save(directory, step, make_variables(step), {"at": step}, keep=1)
     variables = make_variables()
