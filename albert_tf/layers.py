@@ -35,8 +35,13 @@ def build_child(layer: tf.keras.layers.Layer, *input_shape: int | None) -> None:
 
 
 def matmul(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """[B,S,in] times [in,out] to [B,S,out], of x's type."""
-    return tf.matmul(x, tf.cast(kernel, x.dtype))
+    """[B,S,in] times [in,out] to [B,S,out], of x's type.
+
+    As one product of two matrices: a batch of products would make a gradient of the kernel for each example.
+    """
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    shape = tf.shape(x)
+    return tf.reshape(tf.matmul(rows, tf.cast(kernel, x.dtype)), [shape[0], shape[1], kernel.shape[-1]])
 
 
 class Float32Layer(tf.keras.layers.Layer):

@@ -1,7 +1,8 @@
 """Which pieces go into which record: packing the sentences of a document into [CLS] A [SEP] B [SEP].
 
-The released code truncates what does not fit. Here a record takes sentences until its target length is reached; what
-goes beyond the longest length opens the next record, so that no text is lost.
+A record takes sentences until its target length is reached; what goes beyond the longest length is cut, and the next
+record begins where text is missing, so that none is lost. For SOP either segment may be the one whose end is cut (as in
+the released code, which cuts the longer one): were it always the later one, that would tell the order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import numpy as np
 
 from albert_tf.errors import InputError
 
+Span = tuple[int, int]
+
+# A cut costs a repetition in the next record, so this share of a record is rather left empty.
+_ROOM_LEFT = 1 / 8
 # A word cut by the end of a record is repeated whole at the start of the next one, unless it is longer than this.
 _LONGEST_REPEAT = 16
 # A sentence that is a single word is split for A and B only from this many pieces on.
@@ -69,7 +74,7 @@ def special_count(sentence_objective: str) -> int:
 def pack_sop(
     documents: Sequence[EncodedDocument], index: int, packing: Packing, rng: np.random.Generator
 ) -> list[Instance]:
-    """Two consecutive segments of the document, swapped half the time (label 1) (paper, section 3.1).
+    """Two segments of the document that follow each other, swapped half the time (label 1) (paper, section 3.1).
 
     A document whose text cannot be split in two gives nothing.
     """
@@ -78,12 +83,11 @@ def pack_sop(
     instances = []
     start, size = 0, len(document.pieces)
     while start < size:
-        where, coin = rng.random(2).tolist()
-        start, split, end, following = _pair(document, start, target, packing.max_pieces, where)
-        if split is not None:
-            first, second = Segment(index, start, split), Segment(index, split, end)
+        where, coin, which = rng.random(3).tolist()
+        pair, start = _consecutive_pair(document, index, start, target, packing.max_pieces, where, which)
+        if pair is not None:
+            first, second = pair
             instances.append(Instance(second, first, 1) if coin < 0.5 else Instance(first, second, 0))
-        start = following
     return instances
 
 
@@ -152,6 +156,94 @@ def _draw_target(packing: Packing, rng: np.random.Generator) -> int:
     return 2 + int(length * (packing.max_pieces - 1))
 
 
+def _consecutive_pair(
+    document: EncodedDocument, index: int, start: int, target: int, max_pieces: int, where: float, which: float
+) -> tuple[tuple[Segment, Segment] | None, int]:
+    """Two segments that follow each other, each beginning with a sentence, and where the next record begins.
+
+    A last sentence is taken together with the one before it. A sentence that fills the record alone is split between
+    its words, and so is a document of one sentence; there are no segments if it cannot be split.
+    """
+    ends = document.sentence_ends
+    first, last = bisect_right(ends, start), min(bisect_left(ends, start + target), len(ends) - 1)
+    begin = start
+    if first == last == len(ends) - 1 and first > 0 and ends[first - 1] == start:
+        first -= 1
+        begin = ends[first - 1] if first else 0
+    elif first == last < len(ends) - 1 and ends[last] - start <= max_pieces // 2:
+        last += 1
+    if first < last and ends[last] - begin <= max_pieces:
+        split, end = ends[first + int(where * (last - first))], ends[last]
+        return (Segment(index, begin, split), Segment(index, split, end)), end
+    spans = _filled_pair(document, start, max_pieces, where, which) if begin == start and first < last else None
+    if spans is not None:
+        missing = spans[0][1] if spans[0][1] < spans[1][0] else spans[1][1]
+        return (Segment(index, *spans[0]), Segment(index, *spans[1])), _begin_before(
+            document, missing, start, max_pieces
+        )
+    begin, split_or_none, end, following = _pair(document, start, target, max_pieces, where)
+    if split_or_none is None:
+        return None, following
+    return (Segment(index, begin, split_or_none), Segment(index, split_or_none, end)), following
+
+
+def _filled_pair(
+    document: EncodedDocument, start: int, max_pieces: int, where: float, which: float
+) -> tuple[Span, Span] | None:
+    """Two segments of `max_pieces` together: a longer one whose end is cut to fill the record, and whole sentences.
+
+    Either may come first in the text, equally often and with the same sizes, so that these do not tell the order.
+    Nothing is cut where whole sentences nearly fill the record, or where only one order has room. None if there is no
+    room for a whole sentence beside another segment.
+    """
+    ends = document.sentence_ends
+    first, last = bisect_right(ends, start), bisect_right(ends, start + max_pieces) - 1
+    split = ends[first + int(where * (last - first))]
+    if first < last and start + max_pieces - ends[last] <= _ROOM_LEFT * max_pieces:
+        return (start, split), (split, ends[last])
+    wanted = where * max_pieces / 2
+    whole = _whole_sentences(ends, start, wanted, max_pieces - 1)
+    cut_last = None if whole is None else (whole, (whole[1], min(start + max_pieces, ends[-1])))
+    cut_first = None
+    for sentence in range(bisect_right(ends, start + max_pieces - wanted), len(ends) - 1):
+        whole = _whole_sentences(ends, ends[sentence], wanted, start + max_pieces - ends[first])
+        if whole is None:
+            break
+        cut = start + max_pieces - (whole[1] - whole[0])
+        if cut < whole[0]:
+            cut_first = (start, cut), whole
+            break
+    if cut_last and cut_first:
+        return cut_first if which < 0.5 else cut_last
+    return ((start, split), (split, ends[last])) if first < last else cut_last
+
+
+def _whole_sentences(ends: Sequence[int], begin: int, wanted: float, most: int) -> Span | None:
+    """From `begin` the sentences, one at least, whose size is nearest to `wanted` and at most `most`; None if none."""
+    above = min(bisect_left(ends, begin + wanted), len(ends) - 1)
+    sizes = [ends[place] - begin for place in (above - 1, above) if place >= 0]
+    fitting = [size for size in sizes if 0 < size <= most]
+    return (begin, begin + min(fitting, key=lambda size: abs(size - wanted))) if fitting else None
+
+
+def _begin_before(document: EncodedDocument, missing: int, start: int, max_pieces: int) -> int:
+    """Where a record begins so that the piece `missing` is in it: at its sentence, or at its word if that is long."""
+    ends = document.sentence_ends
+    sentence = bisect_right(ends, missing)
+    sentence_start = ends[sentence - 1] if sentence else 0
+    if sentence_start > start and ends[sentence] - sentence_start < max_pieces:
+        return sentence_start
+    return _word_start(document, missing, start)
+
+
+def _word_start(document: EncodedDocument, place: int, start: int) -> int:
+    """Where the word at `place` begins, if that is behind `start` and not too far back; else `place`."""
+    for begin in range(place, max(start, place - _LONGEST_REPEAT), -1):
+        if document.starts_word[begin]:
+            return begin
+    return place
+
+
 def _chunk(document: EncodedDocument, start: int, target: int, max_pieces: int) -> tuple[int, int]:
     """The end of the record that begins at `start`, and where the next one begins."""
     ends = document.sentence_ends
@@ -160,10 +252,7 @@ def _chunk(document: EncodedDocument, start: int, target: int, max_pieces: int) 
     if end - start <= max_pieces:
         return end, end
     end = start + max_pieces
-    for following in range(end, max(start, end - _LONGEST_REPEAT), -1):
-        if document.starts_word[following]:
-            return end, following
-    return end, end
+    return end, _word_start(document, end, start)
 
 
 def _pair(

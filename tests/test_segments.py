@@ -33,10 +33,13 @@ def test_sop_is_two_consecutive_segments_of_one_document(sizes, max_pieces, shor
     covered = set()
     for first, second, label in instances:
         before, after = (second, first) if label else (first, second)
-        assert before.end == after.start
+        assert before.end <= after.start
         assert before.start < before.end and after.start < after.end
-        assert after.end - before.start <= max_pieces
-        covered.update(range(before.start, after.end))
+        assert before.end - before.start + after.end - after.start <= max_pieces
+        if before.end < after.start:  # then the later one is whole
+            assert {after.start, after.end} <= set(document.sentence_ends)
+            assert before.end - before.start + after.end - after.start == max_pieces
+        covered.update(range(before.start, before.end), range(after.start, after.end))
     assert instances or document.starts_word.sum() == 1
     if instances:
         assert covered == set(range(len(document.pieces)))
@@ -53,7 +56,10 @@ def test_every_word_is_whole_in_a_record(sizes, max_pieces, seed, pack):
     spans = set()
     for first, second, _ in instances:
         segments = [first] if second is None or second.document == 1 else [first, second]
-        spans.add((min(s.start for s in segments), max(s.end for s in segments)))
+        spans.update((segment.start, segment.end) for segment in segments)
+        starts_and_ends = sorted(spans_of for segment in segments for spans_of in (segment.start, segment.end))
+        if len(segments) == 2 and starts_and_ends[1] == starts_and_ends[2]:
+            spans.add((starts_and_ends[0], starts_and_ends[3]))
     for start, end in zip(starts, [*starts[1:], len(document.pieces)]) if instances else ():
         assert any(a <= start and end <= b for a, b in spans), (start, end, spans)
 
@@ -75,11 +81,15 @@ def test_boundary_between_a_and_b_is_any_boundary_of_sentences():
     assert np.bincount(splits)[1:] == pytest.approx(len(splits) / 4, rel=0.1)
 
 
-def test_records_are_full_but_for_the_end_of_a_document():
+def test_records_are_nearly_full_but_for_the_end_of_a_document():
     document = made_document([7] * 1000)
     instances = pack_sop([document], 0, Packing(61, 0.0), _rng())
     sizes = [sum(s.end - s.start for s in (first, second)) for first, second, _ in instances]
-    assert set(sizes[:-1]) == {61}
+    assert set(sizes[:-1]) == {56}  # the next sentence would have to be cut for less than an eighth of the record
+    document = made_document([17] * 1000)
+    instances = pack_sop([document], 0, Packing(61, 0.0), _rng())
+    assert {sum(s.end - s.start for s in (first, second)) for first, second, _ in instances[:-1]} <= {51, 61}
+    assert sum(first.end - first.start + second.end - second.start == 61 for first, second, _ in instances) > 100
 
 
 def test_short_target_is_drawn_per_document():
@@ -89,10 +99,34 @@ def test_short_target_is_drawn_per_document():
     for seed in range(2000):
         first, second, _ = pack_sop([document], 0, packing, _rng(seed))[0]
         lengths.append(sum(s.end - s.start for s in (first, second)))
-    short = np.mean(np.array(lengths) < 125)
+    short = np.mean(np.array(lengths) < 110)
     assert 0.08 < short < 0.12
-    assert min(lengths) == 5  # a target of 2 to 5 pieces takes one sentence
-    assert {size % 5 for size in lengths if size < 125} == {0}  # no sentence is cut
+    assert min(lengths) == 10  # however short the target, there are two sentences
+    assert {size % 5 for size in lengths if size < 110} == {0}  # no sentence is cut
+
+
+@pytest.mark.parametrize("max_pieces", [125, 253])
+def test_nothing_about_where_a_segment_breaks_off_tells_the_order(max_pieces):
+    sizes = np.random.default_rng(3).integers(3, 40, 60_000).tolist()
+    document = made_document(sizes)
+    ends = {0, *document.sentence_ends}
+    shapes, shares = {0: [], 1: []}, {0: [], 1: []}
+    for first, second, label in pack_sop([document], 0, Packing(max_pieces, 0.0), _rng()):
+        shapes[label].append([place in ends for place in (first.start, first.end, second.start, second.end)])
+        shares[label].append((first.end - first.start) / max_pieces)
+    assert len(shapes[1]) > 1500
+    in_order, swapped = (np.mean(shapes[label], axis=0) for label in (0, 1))
+    assert in_order == pytest.approx(swapped, abs=0.05)
+    assert in_order[[0, 2]] == pytest.approx(1.0, abs=0.001)  # segments begin with a sentence
+    assert np.mean(shares[0]) == pytest.approx(np.mean(shares[1]), abs=0.03)
+    assert np.quantile(shares[0], [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(shares[1], [0.1, 0.5, 0.9]), abs=0.05)
+
+
+def test_repeated_text_is_a_small_share():
+    sizes = np.random.default_rng(3).integers(3, 40, 20_000).tolist()
+    document = made_document(sizes)
+    instances = pack_sop([document], 0, Packing(509, 0.0), _rng())
+    assert 509 * len(instances) < 1.25 * len(document.pieces)
 
 
 @pytest.mark.parametrize("sizes", [[1], [2]])
