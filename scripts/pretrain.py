@@ -45,9 +45,9 @@ MAX_DUPE_FACTOR = 10
 TRAINING = {
     "train_batch_size": 32,
     "learning_rate": 0.01,
-    "num_train_steps": 3000,
+    "num_train_steps": 2400,
     "num_warmup_steps": 150,
-    "eval_interval": 1000,
+    "eval_interval": 800,
     "save_checkpoints_steps": 500,
     "log_steps": 100,
 }
