@@ -95,7 +95,7 @@ setup(
         "albert_tf.configs",
     ],
     package_dir={"albert_tf.configs": "configs"},
-    package_data={"albert_tf.configs": ["*.json", "*/*.json"]},
+    package_data={"albert_tf.configs": ["*.json", "recipes/*.flags"]},
     install_requires=[
         *(requirement for stack in STACKS for requirement in tensorflow_requirements(stack, KEEP_INSTALLED)),
         f"tensorflow-addons>=0.23,<0.24; {OLD_STACK} and {OLD_WHEELS}",
