@@ -110,8 +110,8 @@ def make_train_step(
 ) -> Callable[[Any, tf.Tensor], StepSums]:
     """Makes the function `train_step(batch, step)`: batch as the strategy distributes it, int32 step counted from 0.
 
-    The batch holds what `input_pipeline.parse_examples` gives, [B,...] on each replica. Called inside or outside of a
-    tf.function; the weights and the optimizer's state change in place.
+    The batch holds what `input_pipeline.parse_examples` gives, [B,...] on each replica. The
+    weights and the optimizer's state change in place.
     """
     variables = list(model.named_variables().values())
 
@@ -121,13 +121,19 @@ def make_train_step(
         """This replica's share of the gradients, and its sums; no communication, so it compiles on its own."""
 
         def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], losses.LossSums]:
-            with tf.GradientTape() as tape, fused.one_pass():
+            with fused.one_pass():
                 outputs = model(_inputs(part), training=True, dropout_seed=_fold(seed, index))
                 sums = losses.pretraining_sums(outputs, part)
                 loss = losses.pretraining_loss(sums, denominators, settings.sentence_objective)
                 if loss_scale is not None:
                     loss = loss_scale.scale(loss)
-            gradients = tape.gradient(loss, [stack.native_variable(v) for v in variables])
+            # Where paths meet, gradients are added two at a time. A tape adds all at once, beginning with whichever
+            # buffer is free at that moment, so that the last bits would depend on the timing of threads.
+            gradients = tf.gradients(
+                loss,
+                [stack.native_variable(v) for v in variables],
+                aggregation_method=tf.AggregationMethod.EXPERIMENTAL_TREE,
+            )
             return optimization.dense_gradients(gradients, variables), sums
 
         zeros = [tf.zeros(v.shape) for v in variables], losses.LossSums(*[tf.zeros([])] * len(losses.LossSums._fields))
@@ -173,7 +179,7 @@ def make_train_step(
             taken=tf.cast(taken, tf.float32),
         )
 
-    return _graph(train_step, jit_compile=True) if settings.jit_compile and replicas == 1 else train_step
+    return _graph(train_step, jit_compile=settings.jit_compile and replicas == 1)
 
 
 def make_train_loop(
