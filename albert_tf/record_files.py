@@ -58,7 +58,7 @@ class RecordFiles:
         return [shard.path for shard in self.shards]
 
 
-def find_record_files(patterns: str, flag: str, *, is_bad: Callable[[str], bool] | None = None) -> RecordFiles:
+def find_record_files(patterns: str, flag: str, *, skip_bad: bool = False) -> RecordFiles:
     """Finds the shards, counts their records and reads the metadata beside them.
 
     The counts come from metadata.json where it lists the shard, and else from a walk over the record lengths.
@@ -66,7 +66,7 @@ def find_record_files(patterns: str, flag: str, *, is_bad: Callable[[str], bool]
     Args:
         patterns: file names and globs with commas between them.
         flag: the flag they came from.
-        is_bad: given, shards that cannot be read, or that this function calls bad, are left out instead of refused.
+        skip_bad: leave out shards that are not whole instead of refusing them.
 
     Raises:
         InputError: nothing matches, a shard is no complete TFRecord file or is empty, or the directories' metadata
@@ -81,11 +81,9 @@ def find_record_files(patterns: str, flag: str, *, is_bad: Callable[[str], bool]
         if directory not in metadata:
             metadata[directory] = _read_metadata(directory)
         try:
-            if is_bad is not None and is_bad(path):
-                raise InputError(f"{path} is damaged")
             shard = _measure(path, flag, metadata[directory])
         except InputError:
-            if is_bad is None:
+            if not skip_bad:
                 raise
             left_out.append(path)
             continue
@@ -103,6 +101,19 @@ def find_record_files(patterns: str, flag: str, *, is_bad: Callable[[str], bool]
                     f"{other.get(name)!r} in those of {directory or '.'}"
                 )
     return RecordFiles(flag, tuple(shards), settings[0][1] if settings else {}, tuple(left_out))
+
+
+def leave_out(records: RecordFiles, is_bad: Callable[[str], bool]) -> RecordFiles:
+    """The same without the shards that `is_bad` says are.
+
+    Raises:
+        InputError: none is left.
+    """
+    bad = [path for path in records.paths if is_bad(path)]
+    shards = tuple(shard for shard in records.shards if shard.path not in bad)
+    if not shards:
+        raise InputError(f"--{records.flag}: all shards are damaged: {', '.join(bad)}")
+    return dataclasses.replace(records, shards=shards, left_out=(*records.left_out, *bad))
 
 
 def check_against(

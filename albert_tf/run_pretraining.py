@@ -80,6 +80,7 @@ def main(argv: Sequence[str]) -> int:
     chief = distribution.is_chief(strategy)
 
     # 3. What the records, the vocabulary and the model say of each other.
+    training, held_out = without_damaged(training), without_damaged(held_out)
     tokenizer = find_tokenizer(training or held_out, config)
     shape = agree_on_shape([records for records in (training, held_out) if records], config, tokenizer)
 
@@ -266,20 +267,23 @@ def find_records() -> tuple[RecordFiles | None, RecordFiles | None]:
         "input_file": FLAGS.input_file if FLAGS.do_train else None,
         "eval_input_file": FLAGS.eval_input_file if FLAGS.do_eval else None,
     }
-    is_bad = _is_damaged if FLAGS.skip_bad_shards else None
-    found = []
-    for flag, patterns in wanted.items():
-        records = record_files.find_record_files(patterns, flag, is_bad=is_bad) if patterns else None
-        if records and records.left_out:
-            logging.warning("left out %d bad shard(s): %s", len(records.left_out), ", ".join(records.left_out))
-        found.append(records)
+    found = [
+        record_files.find_record_files(patterns, flag, skip_bad=FLAGS.skip_bad_shards) if patterns else None
+        for flag, patterns in wanted.items()
+    ]
     return found[0], found[1]
 
 
-def _is_damaged(path: str) -> bool:
+def without_damaged(records: RecordFiles | None) -> RecordFiles | None:
+    """The records without the shards whose checksums show damage, if that is asked for."""
     from albert_tf import input_pipeline
 
-    return input_pipeline.is_damaged(path)
+    if records is None or not FLAGS.skip_bad_shards:
+        return records
+    records = record_files.leave_out(records, input_pipeline.is_damaged)
+    if records.left_out:
+        logging.warning("left out %d bad shard(s): %s", len(records.left_out), ", ".join(records.left_out))
+    return records
 
 
 def start_devices() -> tf.distribute.Strategy:
@@ -296,6 +300,8 @@ def start_devices() -> tf.distribute.Strategy:
     on_cpu = not FLAGS.tpu and not tf.config.list_physical_devices("GPU")
     if on_cpu if FLAGS.deterministic is None else FLAGS.deterministic:
         tf.config.experimental.enable_op_determinism()
+        # It would join the sums of two gradients into sums of many again (see pretraining_step).
+        tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
     name = FLAGS.distribution_strategy or ("tpu" if FLAGS.tpu else "one_device")
     strategy = distribution.create_strategy(name, tpu=FLAGS.tpu, num_devices=FLAGS.num_devices)
     distribution.set_precision(FLAGS.mixed_precision)

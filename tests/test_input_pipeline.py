@@ -294,7 +294,7 @@ def test_a_file_that_is_no_whole_shard_is_refused_by_name_or_left_out(tmp_path, 
     spoil(pathlib.Path(paths[1]))
     with pytest.raises(InputError, match=paths[1]):
         find(paths)
-    found = find(paths, is_bad=input_pipeline.is_damaged)
+    found = find(paths, skip_bad=True)
     assert found.left_out == (paths[1],) and found.records == 18
 
 
@@ -307,13 +307,17 @@ def test_a_damaged_record_is_found_by_its_checksum(tmp_path):
     with pytest.raises(tf.errors.DataLossError):
         list(input_pipeline.example_order(found, seed=0, shuffle_buffer_size=1).take(26))
     assert f"{paths[2]} cannot be read after record 2" in str(input_pipeline.find_bad_record(found, SHAPE))
-    assert find(paths, is_bad=input_pipeline.is_damaged).paths == paths[:2]
+    kept = record_files.leave_out(found, input_pipeline.is_damaged)
+    assert (kept.paths, kept.left_out) == (paths[:2], (paths[2],))
 
 
 def test_all_shards_bad_is_an_error_even_when_they_may_be_left_out(tmp_path):
     _text(tmp_path / "a.tfrecord")
     with pytest.raises(InputError, match="none of the files holds a record"):
-        find([tmp_path / "a.tfrecord"], is_bad=input_pipeline.is_damaged)
+        find([tmp_path / "a.tfrecord"], skip_bad=True)
+    found = find(toy.write_shards(tmp_path / "b", [4]))
+    with pytest.raises(InputError, match="--input_file: all shards are damaged"):
+        record_files.leave_out(found, lambda path: True)
 
 
 @pytest.mark.parametrize(
