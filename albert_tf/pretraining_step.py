@@ -241,6 +241,8 @@ def _fold(seed: tf.Tensor, value: Any) -> tf.Tensor:
 def _all_reduce(values: Any, replicas: int) -> Any:
     if replicas == 1:
         return values
+    # The copies are on the replica's device; some gradients are on none, and a sum needs to know where to go.
+    values = tf.nest.map_structure(tf.identity, values)
     return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 

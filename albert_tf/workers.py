@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf import distribution
@@ -9,16 +12,21 @@ from albert_tf.errors import InputError
 
 
 def sum_over_replicas(strategy: tf.distribute.Strategy, value: float) -> float:
-    """The sum of every replica's `value`, float64; all workers must call it alike."""
+    """The sum of every replica's `value`, float32; all workers must call it alike."""
+    return float(_sum_function(strategy)(tf.constant(value, tf.float32)))
 
-    @tf.function
-    def total(local: tf.Tensor) -> tf.Tensor:
-        def on_replica(local: tf.Tensor) -> tf.Tensor:
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, local)
 
-        return strategy.experimental_local_results(strategy.run(on_replica, args=(local,)))[0]
+@functools.cache
+def _sum_function(strategy: tf.distribute.Strategy) -> Any:
+    def on_replica(value: tf.Tensor) -> tf.Tensor:
+        # The copy is on the replica's device; an argument has none, and a sum needs to know where to go.
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
-    return float(total(tf.constant(value, tf.float64)))
+    @tf.function(autograph=False)
+    def total(value: tf.Tensor) -> tf.Tensor:
+        return strategy.experimental_local_results(strategy.run(on_replica, args=(value,)))[0]
+
+    return total
 
 
 def any_worker(strategy: tf.distribute.Strategy, said: bool) -> bool:

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -299,12 +300,18 @@ def damaged(data, tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path]:
 def mirrored_run(damaged, long_run, tmp_path_factory) -> tuple[pathlib.Path, str]:
     """Four steps from the long run's weights on two devices, a damaged shard left out."""
     output = tmp_path_factory.mktemp("mirrored") / "run"
-    flags = {**FROM_LONG, **MIRRORED, "skip_bad_shards": "true"}
-    return output, run(damaged[0], output, init_checkpoint=long_run[0], **flags)
+    return output, run(damaged[0], output, init_checkpoint=long_run[0], **FROM_LONG, **MIRRORED)
 
 
-FROM_LONG = {"num_warmup_steps": 0, "learning_rate": 0.001, "lamb_bias_correction": "false", "seed": 3}
-MIRRORED = {"distribution_strategy": "mirrored", "num_logical_cpu_devices": 2, "gradient_accumulation_steps": 4}
+FROM_LONG = {
+    "num_warmup_steps": 0,
+    "learning_rate": 0.001,
+    "lamb_bias_correction": "false",
+    "seed": 3,
+    "gradient_accumulation_steps": 4,
+    "skip_bad_shards": "true",
+}
+MIRRORED = {"distribution_strategy": "mirrored", "num_logical_cpu_devices": 2}
 
 
 def test_init_checkpoint_takes_the_weights_alone(long_run, mirrored_run):
@@ -319,6 +326,40 @@ def test_init_checkpoint_takes_the_weights_alone(long_run, mirrored_run):
 def test_two_replicas_are_used(mirrored_run):
     assert "2 replica(s) on 1 worker(s); here: CPU:0, CPU:1" in mirrored_run[1]
     assert read_log(mirrored_run[0])[0]["pieces"] == 32 * 15
+
+
+def test_two_workers_do_what_two_devices_do(damaged, long_run, mirrored_run, tmp_path):
+    listeners = [socket.socket() for _ in range(2)]
+    for listener in listeners:
+        listener.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    flags = {**FROM_LONG, "distribution_strategy": "multi_worker", "init_checkpoint": long_run[0]}
+    workers = [
+        subprocess.Popen(
+            command(damaged[0], tmp_path / "run", **flags),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={
+                **os.environ,
+                "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}),
+            },
+        )
+        for index in range(2)
+    ]
+    try:
+        texts = [worker.communicate(timeout=300)[0] for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert [worker.returncode for worker in workers] == [0, 0], texts
+    assert "2 replica(s) on 2 worker(s)" in texts[1]
+    found, expected = read_log(tmp_path / "run"), read_log(mirrored_run[0])
+    assert len(found) == len(expected) == 4
+    for line, other in zip(found, expected):
+        assert line == pytest.approx(other, rel=1e-4, abs=1e-6)
 
 
 def test_evaluation_alone_reads_the_runs_own_checkpoint(data, long_run):
