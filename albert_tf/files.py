@@ -35,6 +35,8 @@ def expand_globs(patterns: str | Sequence[str], flag: str) -> list[str]:
     for pattern in patterns:
         matches = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
         matches = [name for name in matches if os.path.isfile(name) and not name.endswith(PARTIAL_SUFFIX)]
+        if not matches and os.path.isdir(pattern):
+            raise InputError(f"--{flag}: {pattern!r} is a directory: give its files, such as '{pattern.rstrip('/')}/*'")
         if not matches:
             raise InputError(f"--{flag}: no file matches {pattern!r}")
         found.update(matches)
@@ -43,13 +45,21 @@ def expand_globs(patterns: str | Sequence[str], flag: str) -> list[str]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """Opens `path` for writing aside; the file takes its name, synced to disk, only when the block ends well."""
+    """Opens `path` for writing aside; the file takes its name, synced to disk, only when the block ends well.
+
+    Raises:
+        InputError: the file or its directory cannot be made.
+    """
     path = os.fspath(path)
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     aside = f"{path}{PARTIAL_SUFFIX}"
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
-        with open(aside, mode, **text) as file:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        opened = open(aside, mode, **text)  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -14,6 +14,7 @@ The same command goes on where a stopped run was, with the very numbers it would
 
 from __future__ import annotations
 
+import itertools
 import math
 import signal
 import sys
@@ -117,9 +118,12 @@ def main(argv: Sequence[str]) -> int:
     evaluation_step = pretraining_step.make_evaluation_step(model, strategy, jit_compile=FLAGS.jit_compile)
 
     def evaluate(held_out: RecordFiles) -> dict[str, float]:
-        sizes = {"global_batch_size": FLAGS.eval_batch_size, "steps": FLAGS.max_eval_steps or None}
-        batches = input_pipeline.distribute(strategy, input_pipeline.evaluation_batches, held_out, shape, **sizes)
-        return evaluation.evaluate(evaluation_step, batches)
+        size = FLAGS.eval_batch_size
+        steps = input_pipeline.evaluation_steps(held_out, size, FLAGS.max_eval_steps or None)
+        batches = input_pipeline.distribute(
+            strategy, input_pipeline.evaluation_batches, held_out, shape, global_batch_size=size
+        )
+        return evaluation.evaluate(evaluation_step, itertools.islice(batches, steps))
 
     if training is None:
         assert held_out is not None  # check_flags saw to it
@@ -259,6 +263,9 @@ def check_flags() -> None:
         raise InputError("--nodo_train and --nodo_eval leave nothing to do")
     if FLAGS.spm_model_file and FLAGS.vocab_file:
         raise InputError("give one vocabulary: --spm_model_file or --vocab_file")
+    for name in ("learning_rate", "poly_power", "weight_decay"):
+        if not math.isfinite(float(FLAGS[name].value or 0.0)):  # the flags' own bounds let nan through
+            raise InputError(f"--{name}={FLAGS[name].value} is not a finite number")
 
 
 def find_records() -> tuple[RecordFiles | None, RecordFiles | None]:

@@ -185,7 +185,10 @@ def _check(statistics: Statistics, settings: Settings) -> None:
 
 def inspect(output_dir: str, count: int, tokenizer: Tokenizer | None = None) -> None:
     """Prints the first `count` records of a directory; the tokenizer is the one of its metadata unless one is given."""
-    metadata = read_json(os.path.join(output_dir, record_spec.METADATA_FILE))
+    path = os.path.join(output_dir, record_spec.METADATA_FILE)
+    metadata = read_json(path)
+    if not isinstance(metadata, dict) or not {"settings", "shards"} <= set(metadata):
+        raise InputError(f"{path} is not the metadata of records: prepare the records again")
     if tokenizer is None:
         settings = metadata["settings"]
         tokenizer = load_tokenizer(
@@ -239,7 +242,7 @@ def define_flags() -> None:
         "num_workers", None, "Processes at a time; by default one per core. Does not change the output."
     )
     flags.DEFINE_bool("overwrite", False, "Remove other records from --output_dir instead of refusing.")
-    flags.DEFINE_integer("inspect", 0, "Print this many records of --output_dir and do nothing else.")
+    flags.DEFINE_integer("inspect", 0, "Print this many records of --output_dir and do nothing else.", lower_bound=0)
     flags.mark_flag_as_required("output_dir")
 
 

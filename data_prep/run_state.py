@@ -52,7 +52,9 @@ class RunState:
         if overwrite:
             self._remove_output()
         elif os.path.exists(self._path_of_metadata()):
-            self._refuse_other_plan(read_json(self._path_of_metadata()), plan, "records")
+            metadata = read_json(self._path_of_metadata())
+            self._refuse_other_plan(metadata, plan, "records")
+            self._refuse_damaged_shards(metadata.get("shards", []))
             self.is_complete = True
         elif os.path.exists(self._path_of_plan()):
             self._refuse_other_plan(read_json(self._path_of_plan()), plan, "an unfinished run")
@@ -73,11 +75,21 @@ class RunState:
         if not os.path.exists(path):
             return None
         value: dict[str, Any] = read_json(path)
-        for file in value["files"]:
-            output = os.path.join(self._output_dir, file["file"])
-            if not os.path.exists(output) or os.path.getsize(output) != file["bytes"]:
-                return None
-        return value
+        return value if all(self._size(file["file"]) == file["bytes"] for file in value["files"]) else None
+
+    def _size(self, file: str) -> int | None:
+        path = os.path.join(self._output_dir, file)
+        return os.path.getsize(path) if os.path.exists(path) else None
+
+    def _refuse_damaged_shards(self, shards: Sequence[Mapping[str, Any]]) -> None:
+        for shard in shards:
+            size = self._size(shard["file"])
+            if size != shard["bytes"]:
+                found = "is missing" if size is None else f"has {size} bytes"
+                raise InputError(
+                    f"--output_dir={self._output_dir}: {shard['file']} {found}, but has {shard['bytes']} bytes by "
+                    "metadata.json: give --overwrite to prepare the records again"
+                )
 
     def finish(self, index: int, value: dict[str, Any]) -> None:
         """Notes a shard whose files are complete."""

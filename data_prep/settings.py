@@ -37,9 +37,12 @@ class Settings:
     @classmethod
     def create(cls, *, max_seq_length: int, max_predictions_per_seq: int | None = None, **others: Any) -> Settings:
         """The settings, with a prediction budget that follows the length unless one is given."""
+        masked_lm_prob = others.get("masked_lm_prob", cls.masked_lm_prob)
+        if not 0.0 < masked_lm_prob < 1.0:
+            raise InputError(f"--masked_lm_prob={masked_lm_prob}: give a share above 0 and below 1")
         if max_predictions_per_seq is None:
-            masked_lm_prob = others.get("masked_lm_prob", cls.masked_lm_prob)
-            max_predictions_per_seq = max(1, round(masked_lm_prob * max_seq_length))
+            room = max_seq_length - special_count(others.get("sentence_objective", cls.sentence_objective))
+            max_predictions_per_seq = max(1, min(round(masked_lm_prob * max_seq_length), room))
         return cls(max_seq_length, max_predictions_per_seq, **others)
 
     def __post_init__(self) -> None:
@@ -47,7 +50,6 @@ class Settings:
         for name, lowest, highest in (
             ("max_seq_length", SHORTEST_SEQUENCE, 1 << 16),
             ("max_predictions_per_seq", 1, self.max_seq_length - special_count(self.sentence_objective)),
-            ("masked_lm_prob", 0.0, 1.0),
             ("ngram", 1, 100),
             ("short_seq_prob", 0.0, 1.0),
             ("dupe_factor", 1, (1 << 32) - 1),

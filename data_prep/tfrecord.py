@@ -27,7 +27,11 @@ def read_records(path: str) -> Iterator[bytes]:
     Raises:
         InputError: the file is cut, damaged or no TFRecord file.
     """
-    with open(path, "rb") as file:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 (the next line closes it)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    with file:
         number = 0
         while header := file.read(12):
             length = struct.unpack("<Q", header[:8])[0] if len(header) == 12 else 0

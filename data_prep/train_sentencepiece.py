@@ -179,6 +179,21 @@ def define_flags() -> None:
     flags.mark_flags_as_required(["input_file", "output_prefix"])
 
 
+def check_writable(path: str) -> None:
+    """Refuses a name that the result could not take, before the work is done.
+
+    Raises:
+        InputError: `path` is a directory, or its own directory cannot be made or written to.
+    """
+    directory = os.path.dirname(path) or "."
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output_prefix: cannot make the directory {directory}: {error.strerror}") from error
+    if os.path.isdir(path) or not os.access(directory, os.W_OK):
+        raise InputError(f"--output_prefix: cannot write {path}: choose another place")
+
+
 def main(argv: Sequence[str]) -> None:
     """Reads and samples the text, trains, checks, writes."""
     del argv
@@ -186,6 +201,10 @@ def main(argv: Sequence[str]) -> None:
     model_file, listing_file = f"{FLAGS.output_prefix}.model", f"{FLAGS.output_prefix}.vocab"
     if not os.path.basename(FLAGS.output_prefix):
         raise InputError(f"--output_prefix={FLAGS.output_prefix} is a directory: add the beginning of the files' names")
+    for path in (model_file, listing_file):
+        check_writable(path)
+    if not FLAGS.character_coverage <= 1.0:  # the flag's own bounds let nan through
+        raise InputError(f"--character_coverage={FLAGS.character_coverage}: give a share such as 0.99995")
 
     with Progress(None, "reading", "B", scale=True) as progress:
         lines = training_lines(files, FLAGS.do_lower_case, FLAGS.keep_accents, FLAGS.errors, progress)

@@ -442,6 +442,26 @@ def test_wordpiece_vocabulary(tmp_path):
     assert [piece for piece, starts_word in found.items() if not starts_word] == ["##cd"]
 
 
+def test_a_damaged_shard_of_finished_records_is_named(tmp_path, text):
+    metadata = _prepare(tmp_path / "out", input_file=text)
+    shard = tmp_path / "out" / metadata["shards"][0]["file"]
+    shard.write_bytes(shard.read_bytes()[:-7])
+    result = _run(tmp_path / "out", input_file=text)
+    assert result.returncode == 1 and shard.name in result.stderr and "--overwrite" in result.stderr
+    shard.unlink()
+    for result in (_run(tmp_path / "out", input_file=text), _run(tmp_path / "out", inspect=1)):
+        assert result.returncode == 1 and shard.name in result.stderr and "Traceback" not in result.stderr
+    (tmp_path / "out" / "metadata.json").write_text("{}")
+    result = _run(tmp_path / "out", inspect=1)
+    assert result.returncode == 1 and "is not the metadata of records" in result.stderr
+
+
+@pytest.mark.parametrize("share", ["nan", "0", "1"])
+def test_a_share_to_predict_that_is_none_is_refused_by_its_name(tmp_path, text, share):
+    result = _run(tmp_path / "out", input_file=text, masked_lm_prob=share)
+    assert result.returncode == 1 and "--masked_lm_prob" in result.stderr and "Traceback" not in result.stderr
+
+
 def test_inspect_prints_records(tmp_path, text):
     _prepare(tmp_path / "out", input_file=text)
     result = _run(tmp_path / "out", inspect=2)

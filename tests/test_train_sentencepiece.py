@@ -54,6 +54,8 @@ def test_the_script_gives_the_released_layout_and_samples_its_input(repository, 
         (b"word\n", ["--output_prefix=/tmp/"], "--output_prefix"),
         (b"word\n", ["--input_file=/nope/*.txt"], "/nope/"),
         (b"word\n", ["--vocab_size=3"], "vocab_size"),
+        (b"word\n", ["--character_coverage=nan"], "--character_coverage=nan"),
+        (b"word\n", ["--output_prefix=/dev/null/x"], "--output_prefix"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing(repository, tmp_path, content, arguments, message):
