@@ -171,7 +171,6 @@ def evaluation_batches(
     shape: RecordShape,
     *,
     global_batch_size: int,
-    steps: int | None = None,
     replicas: int = 1,
     workers: int = 1,
     worker: int = 0,
@@ -182,8 +181,7 @@ def evaluation_batches(
     `masked_lm_weights` and `input_mask`-counting sums leave them out, so all real examples count and nothing else.
 
     Args:
-        steps: at most that many global batches; None for all.
-        For the others see `training_batches`.
+        See `training_batches`.
 
     Returns:
         A dataset of feature dicts as `training_batches`, with `example_weight` [B].
@@ -206,7 +204,6 @@ def evaluation_batches(
 
     return (
         dataset.batch(global_batch_size, drop_remainder=True)
-        .take(-1 if steps is None else steps)
         .flat_map(own_slices)
         .map(parse, tf.data.AUTOTUNE, deterministic=True)
         .prefetch(2 * replicas // workers)
@@ -220,17 +217,29 @@ def distribute(
     shape: RecordShape,
     **arguments: Any,
 ) -> tf.distribute.DistributedDataset:
-    """`training_batches` or `evaluation_batches` as a strategy takes them, each worker making its own part."""
-    return strategy.distribute_datasets_from_function(
-        lambda context: batches(
+    """`training_batches` or `evaluation_batches` as a strategy takes them, each worker making its own part.
+
+    They are repeated for ever: from a dataset that can end, several workers get shapes that are not static. Whoever
+    evaluates counts (`evaluation_steps`).
+    """
+
+    def own_part(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        return batches(
             records,
             shape,
             replicas=context.num_replicas_in_sync,
             workers=context.num_input_pipelines,
             worker=context.input_pipeline_id,
             **arguments,
-        )
-    )
+        ).repeat()
+
+    return strategy.distribute_datasets_from_function(own_part)
+
+
+def evaluation_steps(records: RecordFiles, global_batch_size: int, most: int | None = None) -> int:
+    """How many global batches one pass of `evaluation_batches` has."""
+    steps = -(-records.records // global_batch_size)
+    return steps if most is None else min(steps, most)
 
 
 def parse_examples(examples: tf.Tensor, shape: RecordShape) -> dict[str, tf.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import pathlib
 
@@ -133,9 +134,20 @@ def test_evaluation_counts_each_record_once_and_fills_up_with_weight_0(records, 
     np.testing.assert_array_equal(ids, expected)
 
 
-def test_evaluation_can_stop_after_some_batches(records):
-    dataset = input_pipeline.evaluation_batches(records, SHAPE, global_batch_size=4, steps=2)
-    assert sum(part["example_weight"].sum() for part in dataset.as_numpy_iterator()) == 8
+def test_evaluation_steps_are_those_of_one_pass_or_fewer(records):
+    assert [input_pipeline.evaluation_steps(records, size) for size in (4, 13, 26, 64)] == [7, 2, 1, 1]
+    assert input_pipeline.evaluation_steps(records, 4, 2) == 2 and input_pipeline.evaluation_steps(records, 4, 9) == 7
+
+
+def test_what_a_strategy_gets_has_static_shapes_and_no_end(records):
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    for batches, arguments in (
+        (input_pipeline.training_batches, {"seed": 0, "shuffle_buffer_size": 5}),
+        (input_pipeline.evaluation_batches, {}),
+    ):
+        made = input_pipeline.distribute(strategy, batches, records, SHAPE, global_batch_size=10, **arguments)
+        assert all(spec.shape.is_fully_defined() for spec in made.element_spec.values())
+        assert sum(1 for _ in itertools.islice(made, 9)) == 9
 
 
 def test_masked_pieces_are_counted_by_weight(records):
