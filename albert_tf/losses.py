@@ -145,8 +145,3 @@ def pretraining_metrics(sums: LossSums) -> dict[str, tf.Tensor]:
         "sentence_order_loss": tf.math.divide_no_nan(sums.sentence_order_loss, sums.sentence_order_weight),
         "sentence_order_accuracy": tf.math.divide_no_nan(sums.sentence_order_correct, sums.sentence_order_weight),
     }
-
-
-def add_sums(first: LossSums, second: LossSums) -> LossSums:
-    """The sums of two groups of examples together."""
-    return LossSums(*(a + b for a, b in zip(first, second)))

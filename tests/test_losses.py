@@ -78,7 +78,7 @@ def test_shares_of_uneven_parts_add_up_to_the_loss_of_the_whole(batch):
     for part in parts:
         sums = losses.pretraining_sums(*({k: v[part] for k, v in half.items()} for half in batch))
         shares.append(float(losses.pretraining_loss(sums, denominators)))
-        total = sums if total is None else losses.add_sums(total, sums)
+        total = sums if total is None else tf.nest.map_structure(tf.add, total, sums)
     whole = losses.pretraining_sums(outputs, labels)
     np.testing.assert_allclose(np.array(total), np.array(whole), rtol=1e-6)
     expected = losses.pretraining_loss(whole, losses.pretraining_denominators(labels))
