@@ -186,12 +186,15 @@ class AlbertEncoder(Float32Layer):
         Returns:
             [B,S,H] float32, the last output; and the outputs of all L * inner_group_num blocks, in order.
         """
+        hidden_rate = self.config.hidden_dropout_prob
+        rates = (self.config.attention_probs_dropout_prob, hidden_rate, hidden_rate)  # in the order of a block's seeds
         seeds = dropout_seeds(dropout_seed, DROPOUTS_PER_BLOCK * len(self._block_of_call))
         hidden = tf.cast(hidden, tf.float32)
         outputs = []
         for call_index, block_index in enumerate(self._block_of_call):
             first = DROPOUTS_PER_BLOCK * call_index
-            block_seeds = tuple(seeds[first : first + DROPOUTS_PER_BLOCK])
+            own = seeds[first : first + DROPOUTS_PER_BLOCK]
+            block_seeds = tuple(seed if rate else None for seed, rate in zip(own, rates))
             hidden = self.blocks[block_index](hidden, bias, seeds=block_seeds)
             outputs.append(hidden)
         return hidden, outputs

@@ -135,9 +135,9 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     Args:
         x: a float tensor of any shape.
         rate: share that is zeroed.
-        seed: int32 [2], which alone decides what is zeroed; None leaves x as it is.
+        seed: int32 [2], which alone decides what is zeroed; None leaves x as it is, and so does rate 0.
     """
-    if seed is None:
+    if seed is None or rate == 0:
         return x
     return x * tf.cast(fused.dropout_factor(tf.shape(x), rate, seed), x.dtype)
 
