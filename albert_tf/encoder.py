@@ -14,6 +14,7 @@ from albert_tf.layers import (
     LayerNorm,
     activate,
     add_and_norm,
+    bias_add,
     build_child,
     dense,
     dropout,
@@ -78,8 +79,8 @@ class SelfAttention(Float32Layer):
         """[B,S,H] to query, key and value, [B,N,S,D] each, by one product; the heads lie one behind the other in H."""
         parts = (self.query, self.key, self.value)
         kernel = tf.concat([tf.cast(part.kernel, hidden.dtype) for part in parts], axis=1)  # [H,3H]
-        bias = tf.concat([tf.cast(part.bias, hidden.dtype) for part in parts], axis=0)
-        joined = tf.nn.bias_add(matmul(hidden, kernel), bias)
+        bias = tf.concat([tf.convert_to_tensor(part.bias) for part in parts], axis=0)
+        joined = bias_add(matmul(hidden, kernel), bias)
         shape = tf.shape(hidden)
         joined = tf.reshape(joined, [shape[0], shape[1], 3, self.config.num_attention_heads, self.config.head_size])
         return tf.unstack(tf.transpose(joined, [2, 0, 3, 1, 4]))

@@ -54,12 +54,37 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return tf.function(function, jit_compile=True, autograph=False)
 
 
+def row_sum(x: tf.Tensor) -> tf.Tensor:
+    """[...,W] of any float type to [W] float32, as the gradient of a bias needs it.
+
+    A product with ones: matrix products sum bfloat16 in float32, which the framework's own gradient of a bias does not,
+    and XLA's sum over rows takes as long on a CPU as the whole of the element-wise chain before it.
+    """
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    ones = tf.ones([1, tf.shape(rows)[0]], x.dtype)
+    return tf.cast(tf.matmul(ones, rows)[0], tf.float32)
+
+
+def bias_add(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """x + bias: [...,W] of any float type and [W] float32 to [...,W] of x's type."""
+
+    @tf.custom_gradient
+    def run(x: tf.Tensor, bias: tf.Tensor) -> Any:
+        return tf.nn.bias_add(x, tf.cast(bias, x.dtype)), lambda upstream: (upstream, row_sum(upstream))
+
+    return run(x, bias)
+
+
 def bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """gelu(x + bias), tanh form, computed in float32: [...,W] and [W] float32 to [...,W] of x's type."""
 
     @tf.custom_gradient
     def run(x: tf.Tensor, bias: tf.Tensor) -> Any:
-        return _bias_gelu(x, bias), lambda upstream: _bias_gelu_gradient(x, bias, upstream)
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            to_x = _bias_gelu_gradient(x, bias, upstream)
+            return to_x, row_sum(to_x)
+
+        return _bias_gelu(x, bias), gradient
 
     return run(x, bias)
 
@@ -71,12 +96,12 @@ def _bias_gelu(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
 
 
 @_compiled
-def _bias_gelu_gradient(x: tf.Tensor, bias: tf.Tensor, upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+def _bias_gelu_gradient(x: tf.Tensor, bias: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     wide = tf.cast(x, tf.float32) + bias
     gate = _gelu_gate(wide)
     slope = _TWO_SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * wide * wide)
     gradient = tf.cast(upstream, tf.float32) * (gate + wide * gate * (1.0 - gate) * slope)
-    return tf.cast(gradient, x.dtype), _sum_rows(gradient)
+    return tf.cast(gradient, x.dtype)
 
 
 def _gelu_gate(x: tf.Tensor) -> tf.Tensor:

@@ -103,7 +103,7 @@ def add_and_norm(
         gamma, beta = tf.convert_to_tensor(norm.gamma), tf.convert_to_tensor(norm.beta)
         bias = tf.convert_to_tensor(bias)
         return fused.add_and_norm(hidden, x, bias, gamma, beta, LAYER_NORM_EPSILON, rate, seed)
-    x = dropout(tf.nn.bias_add(x, tf.cast(bias, x.dtype)), rate, seed)
+    x = dropout(bias_add(x, bias), rate, seed)
     return norm(hidden + tf.cast(x, tf.float32))
 
 
@@ -122,11 +122,16 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 
 
+def bias_add(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """x + bias in x's type: [...,W] and [W] float32 to [...,W]."""
+    return fused.bias_add(x, bias) if fused.active() else tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+
+
 def activate(x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
     """activation(x + bias), by the activation's name (`AlbertConfig.hidden_act`): [...,W] to [...,W]."""
     if fused.active() and name == "gelu":
         return fused.bias_gelu(x, tf.convert_to_tensor(bias))
-    return ACTIVATIONS[name](tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
+    return ACTIVATIONS[name](bias_add(x, bias))
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
