@@ -12,7 +12,7 @@ from albert_tf import files, weight_names
 from albert_tf.errors import InputError
 
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
-HIDDEN_ACTIVATIONS = ("gelu", "relu", "tanh", "linear", "")
+HIDDEN_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear", "")
 
 # Keys found in published ALBERT and BERT files that change nothing in the graph; they are kept and written back.
 INERT_KEYS = (
@@ -42,13 +42,17 @@ class AlbertConfig:
         inner_group_num: blocks with parameters of their own inside each layer.
         parameter_sharing: what the layers of a group share: "all", "attention", "ffn" or "none" (paper table 4).
             A part that is not shared has parameters of its own in every layer.
-        hidden_act: activation of the feed-forward network and of the masked-LM head; gelu is the tanh form.
+        hidden_act: activation of the feed-forward network and of the masked-LM head; gelu is the tanh form of the
+            released models, gelu_erf the exact one that some Hugging Face models were trained with.
         hidden_dropout_prob: rate after the embeddings, the attention output and the feed-forward output.
         attention_probs_dropout_prob: rate on the attention probabilities.
         classifier_dropout_prob: rate on the pooled vector of fine-tuning heads; the encoder's rates do not touch it.
         max_position_embeddings: longest sequence.
         type_vocab_size: number of segments.
         initializer_range: standard deviation of the truncated normal that starts every kernel and table.
+        layer_norm_eps: added to the variance in every LayerNorm; 1e-12 in the released models.
+        embedding_projection: whether embeddings are projected to H; None is the released rule, where E differs from H
+            (Hugging Face models with E = H have a projection).
         net_structure_type, gap_size, num_memory_blocks, down_scale_factor: in the released JSON, without effect there.
         inert: further keys of published files without effect (`INERT_KEYS`), kept as they are.
 
@@ -72,6 +76,8 @@ class AlbertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 2
     initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    embedding_projection: bool | None = None
     net_structure_type: int = 0
     gap_size: int = 0
     num_memory_blocks: int = 0
@@ -97,7 +103,9 @@ class AlbertConfig:
     @property
     def has_projection(self) -> bool:
         """Whether embeddings of width E are projected to H; released models with E = H have no projection."""
-        return self.embedding_size != self.hidden_size
+        if self.embedding_projection is None:
+            return self.embedding_size != self.hidden_size
+        return self.embedding_projection
 
     def layer_parts(self) -> list[tuple[int, int]]:
         """For each layer, the index of its attention part and of its feed-forward part; this is the sharing rule.
@@ -186,7 +194,7 @@ class AlbertConfig:
         return dataclasses.replace(self, **changes)
 
 
-OWN_KEYS = ("parameter_sharing", "classifier_dropout_prob")
+OWN_KEYS = ("parameter_sharing", "classifier_dropout_prob", "layer_norm_eps", "embedding_projection")
 
 
 def _known_keys() -> str:
@@ -217,6 +225,16 @@ def _check_ranges(config: AlbertConfig) -> None:
     spread = config.initializer_range
     if isinstance(spread, bool) or not isinstance(spread, (int, float)) or not 0 < spread < 10:
         raise InputError(f"initializer_range is {spread!r}, but must be a number above 0 and below 10")
+    epsilon = config.layer_norm_eps
+    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < 1:
+        raise InputError(f"layer_norm_eps is {epsilon!r}, but must be a number above 0 and below 1")
+    if config.embedding_projection not in (None, True, False):
+        raise InputError(f"embedding_projection is {config.embedding_projection!r}, but must be true, false or null")
+    if config.embedding_projection is False and config.embedding_size != config.hidden_size:
+        raise InputError(
+            f"embedding_projection is false, but embedding_size {config.embedding_size} differs from hidden_size "
+            f"{config.hidden_size}: such embeddings need the projection"
+        )
     for key, choices in (("hidden_act", HIDDEN_ACTIVATIONS), ("parameter_sharing", PARAMETER_SHARING)):
         value = getattr(config, key)
         if value not in choices:

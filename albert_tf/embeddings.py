@@ -20,7 +20,7 @@ class AlbertEmbeddings(Float32Layer):
     def __init__(self, config: AlbertConfig, name: str = "embeddings", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.layer_norm = LayerNorm()
+        self.layer_norm = LayerNorm(config.layer_norm_eps)
         self.projection = None
         if config.has_projection:
             self.projection = dense(config.hidden_size, config.initializer_range, "embedding_hidden_mapping_in")

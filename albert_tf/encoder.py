@@ -42,7 +42,7 @@ class SelfAttention(Float32Layer):
         self.key = dense(width, spread, "key")
         self.value = dense(width, spread, "value")
         self.output_dense = dense(width, spread, "output")
-        self.layer_norm = LayerNorm()
+        self.layer_norm = LayerNorm(config.layer_norm_eps)
 
     def build(self, input_shape: Any = None) -> None:
         for child in (self.query, self.key, self.value, self.output_dense, self.layer_norm):
@@ -94,7 +94,7 @@ class FeedForward(Float32Layer):
         self.config = config
         self.intermediate = dense(config.intermediate_size, config.initializer_range, "intermediate")
         self.output_dense = dense(config.hidden_size, config.initializer_range, "output")
-        self.layer_norm = LayerNorm()
+        self.layer_norm = LayerNorm(config.layer_norm_eps)
 
     def build(self, input_shape: Any = None) -> None:
         build_child(self.intermediate, None, self.config.hidden_size)

@@ -38,7 +38,7 @@ class MaskedLMHead(Float32Layer):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.transform = dense(config.embedding_size, config.initializer_range, "transform")
-        self.layer_norm = LayerNorm()
+        self.layer_norm = LayerNorm(config.layer_norm_eps)
 
     def build(self, input_shape: Any = None) -> None:
         build_child(self.transform, None, self.config.hidden_size)

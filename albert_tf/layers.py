@@ -10,8 +10,6 @@ import tensorflow as tf
 
 from albert_tf import fused
 
-LAYER_NORM_EPSILON = 1e-12  # of the released models
-
 
 def truncated_normal(initializer_range: float) -> tf.keras.initializers.Initializer:
     """The released initializer: normal of that standard deviation, cut at two of them.
@@ -60,11 +58,13 @@ class Float32Layer(tf.keras.layers.Layer):
 class LayerNorm(Float32Layer):
     """Normalisation over the last axis, [..., W] to [..., W], always computed and returned in float32.
 
-    The epsilon of 1e-12 is zero in half precision, and the framework's own default is a thousand million times larger.
+    The released epsilon of 1e-12 is zero in half precision, and the framework's own default is a thousand million times
+    larger.
     """
 
-    def __init__(self, name: str = "LayerNorm", **kwargs: Any):
+    def __init__(self, epsilon: float, name: str = "LayerNorm", **kwargs: Any):
         super().__init__(name=name, **kwargs)
+        self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
         width = int(input_shape[-1])
@@ -76,7 +76,7 @@ class LayerNorm(Float32Layer):
         inputs = tf.cast(inputs, tf.float32)
         centred = inputs - tf.reduce_mean(inputs, axis=-1, keepdims=True)
         variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-        return centred * tf.math.rsqrt(variance + LAYER_NORM_EPSILON) * self.gamma + self.beta
+        return centred * tf.math.rsqrt(variance + self.epsilon) * self.gamma + self.beta
 
 
 def add_and_norm(
@@ -102,7 +102,7 @@ def add_and_norm(
     if fused.active():
         gamma, beta = tf.convert_to_tensor(norm.gamma), tf.convert_to_tensor(norm.beta)
         bias = tf.convert_to_tensor(bias)
-        return fused.add_and_norm(hidden, x, bias, gamma, beta, LAYER_NORM_EPSILON, rate, seed)
+        return fused.add_and_norm(hidden, x, bias, gamma, beta, norm.epsilon, rate, seed)
     x = dropout(bias_add(x, bias), rate, seed)
     return norm(hidden + tf.cast(x, tf.float32))
 
@@ -113,8 +113,14 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     return 0.5 * x * (1.0 + tf.tanh(inner))
 
 
+def gelu_erf(x: tf.Tensor) -> tf.Tensor:
+    """GELU by its definition, x times the normal distribution function."""
+    return 0.5 * x * (1.0 + tf.math.erf(x / math.sqrt(2.0)))
+
+
 ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu": gelu,
+    "gelu_erf": gelu_erf,
     "relu": tf.nn.relu,
     "tanh": tf.tanh,
     "linear": tf.identity,

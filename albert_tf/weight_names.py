@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
+    from albert_tf.head_config import HeadConfig
 
 
 def named_variables(model: Any) -> dict[str, Any]:
@@ -57,41 +59,93 @@ def _add_layer_norm(names: dict[str, Any], prefix: str, layer: Any) -> None:
     names[f"{prefix}/beta"] = layer.beta
 
 
-def variable_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
-    """Released name to shape, for every variable of a model with both pre-training heads; without TensorFlow."""
+Shapes = dict[str, tuple[int, ...]]
+
+
+def variable_shapes(config: AlbertConfig, head: HeadConfig | None = None) -> Shapes:
+    """Released name to shape, for every variable of a model, in a fixed order; without TensorFlow.
+
+    Args:
+        config: the sizes.
+        head: what stands on the encoder; None means both pre-training heads.
+    """
+    kind = head.kind if head else "pretraining"
+    shapes = _encoder_shapes(config)
+    if head is None or head.has_pooler:
+        shapes.update(_dense("bert/pooler/dense", config.hidden_size, config.hidden_size))
+    shapes.update(_HEAD_SHAPES[kind](config, head.num_labels if head else None))
+    return shapes
+
+
+def _dense(prefix: str, rows: int, columns: int) -> Shapes:
+    return {f"{prefix}/kernel": (rows, columns), f"{prefix}/bias": (columns,)}
+
+
+def _layer_norm(prefix: str, width: int) -> Shapes:
+    return {f"{prefix}/gamma": (width,), f"{prefix}/beta": (width,)}
+
+
+def _output(prefix: str, rows: int, width: int) -> Shapes:
+    """The heads on [rows, H] weights that are stored transposed."""
+    return {f"{prefix}output_weights": (rows, width), f"{prefix}output_bias": (rows,)}
+
+
+def _encoder_shapes(config: AlbertConfig) -> Shapes:
     v, e, h, i = config.vocab_size, config.embedding_size, config.hidden_size, config.intermediate_size
-    shapes: dict[str, tuple[int, ...]] = {
+    shapes: Shapes = {
         "bert/embeddings/word_embeddings": (v, e),
         "bert/embeddings/token_type_embeddings": (config.type_vocab_size, e),
         "bert/embeddings/position_embeddings": (config.max_position_embeddings, e),
+        **_layer_norm("bert/embeddings/LayerNorm", e),
     }
-
-    def add_dense(prefix: str, rows: int, columns: int) -> None:
-        shapes[f"{prefix}/kernel"], shapes[f"{prefix}/bias"] = (rows, columns), (columns,)
-
-    def add_layer_norm(prefix: str, width: int) -> None:
-        shapes[f"{prefix}/gamma"], shapes[f"{prefix}/beta"] = (width,), (width,)
-
-    add_layer_norm("bert/embeddings/LayerNorm", e)
     if config.has_projection:
-        add_dense("bert/encoder/embedding_hidden_mapping_in", e, h)
+        shapes.update(_dense("bert/encoder/embedding_hidden_mapping_in", e, h))
     for attention, feed_forward in config.layer_parts():
         for inner in range(config.inner_group_num):
             block = f"bert/encoder/transformer/group_{attention}/inner_group_{inner}"
             for part in ("self/query", "self/key", "self/value", "output/dense"):
-                add_dense(f"{block}/attention_1/{part}", h, h)
-            add_layer_norm(f"{block}/LayerNorm", h)
+                shapes.update(_dense(f"{block}/attention_1/{part}", h, h))
+            shapes.update(_layer_norm(f"{block}/LayerNorm", h))
             block = f"bert/encoder/transformer/group_{feed_forward}/inner_group_{inner}"
-            add_dense(f"{block}/ffn_1/intermediate/dense", h, i)
-            add_dense(f"{block}/ffn_1/intermediate/output/dense", i, h)
-            add_layer_norm(f"{block}/LayerNorm_1", h)
-    add_dense("bert/pooler/dense", h, h)
-    add_dense("cls/predictions/transform/dense", h, e)
-    add_layer_norm("cls/predictions/transform/LayerNorm", e)
-    shapes["cls/predictions/output_bias"] = (v,)
-    shapes["cls/seq_relationship/output_weights"] = (2, h)
-    shapes["cls/seq_relationship/output_bias"] = (2,)
+            shapes.update(_dense(f"{block}/ffn_1/intermediate/dense", h, i))
+            shapes.update(_dense(f"{block}/ffn_1/intermediate/output/dense", i, h))
+            shapes.update(_layer_norm(f"{block}/LayerNorm_1", h))
     return shapes
+
+
+def _masked_lm_shapes(config: AlbertConfig) -> Shapes:
+    return {
+        **_dense("cls/predictions/transform/dense", config.hidden_size, config.embedding_size),
+        **_layer_norm("cls/predictions/transform/LayerNorm", config.embedding_size),
+        "cls/predictions/output_bias": (config.vocab_size,),
+    }
+
+
+def _answerable_span_shapes(h: int) -> Shapes:
+    return {
+        **_dense("start_logits/dense", h, 1),
+        **_dense("end_logits/dense_0", 2 * h, h),
+        **_layer_norm("end_logits/LayerNorm", h),
+        **_dense("end_logits/dense_1", h, 1),
+        **_dense("answer_class/dense_0", 2 * h, h),
+        "answer_class/dense_1/kernel": (h, 1),
+    }
+
+
+# Kind of head (`head_config.KINDS`) -> the shapes of its variables.
+_HEAD_SHAPES: dict[str, Callable[[Any, Any], Shapes]] = {
+    "encoder": lambda config, labels: {},
+    "pretraining": lambda config, labels: {
+        **_masked_lm_shapes(config),
+        **_output("cls/seq_relationship/", 2, config.hidden_size),
+    },
+    "masked_lm": lambda config, labels: _masked_lm_shapes(config),
+    "classifier": lambda config, labels: _output("", labels, config.hidden_size),
+    "multiple_choice": lambda config, labels: _output("", 1, config.hidden_size),
+    "span": lambda config, labels: _output("cls/squad/", 2, config.hidden_size),
+    "answerable_span": lambda config, labels: _answerable_span_shapes(config.hidden_size),
+    "tagger": lambda config, labels: _output("", labels, config.hidden_size),
+}
 
 
 # The first pattern that is found in a released name tells the part it belongs to.

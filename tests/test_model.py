@@ -219,7 +219,7 @@ def test_half_precision_is_finite_and_logits_are_float32(policy):
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 def test_layer_norm_keeps_the_released_epsilon(policy):
     tf.keras.mixed_precision.set_global_policy(policy)
-    np.testing.assert_allclose(LayerNorm()(tf.constant([[0.0, 2e-6]])), [[-0.70711, 0.70711]], atol=1e-5)
+    np.testing.assert_allclose(LayerNorm(1e-12)(tf.constant([[0.0, 2e-6]])), [[-0.70711, 0.70711]], atol=1e-5)
 
 
 def test_gelu_is_the_tanh_form(shared):

@@ -1,0 +1,103 @@
+"""What stands on the encoder: which head, how many labels and what they are called; without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from albert_tf import files
+from albert_tf.errors import InputError
+
+HEAD_CONFIG_FILE = "head_config.json"
+
+# kind of head -> (whether it stands on the pooled vector, the Hugging Face class, None where there is none)
+KINDS: dict[str, tuple[bool, str | None]] = {
+    "encoder": (True, "AlbertModel"),
+    "pretraining": (True, "AlbertForPreTraining"),
+    "masked_lm": (False, "AlbertForMaskedLM"),
+    "classifier": (True, "AlbertForSequenceClassification"),
+    "multiple_choice": (True, "AlbertForMultipleChoice"),
+    "span": (False, "AlbertForQuestionAnswering"),
+    "answerable_span": (False, None),
+    "tagger": (False, "AlbertForTokenClassification"),
+}
+LABELLED_KINDS = ("classifier", "tagger")
+PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadConfig:
+    """One head.
+
+    Attributes:
+        kind: one of `KINDS`.
+        num_labels: C, columns of the logits of a classifier or tagger; None for the other kinds, whose width is fixed.
+        labels: what the C labels are called, in order; empty where nobody said.
+        problem_type: of a classifier, one of `PROBLEM_TYPES`; None means regression for C = 1, else single label.
+
+    Raises:
+        InputError: a value is none of the choices, or the number of labels and their names disagree.
+    """
+
+    kind: str
+    num_labels: int | None = None
+    labels: tuple[str, ...] = ()
+    problem_type: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if self.kind not in KINDS:
+            raise InputError(f"the kind of head is {self.kind!r}, but must be one of {', '.join(KINDS)}")
+        if self.num_labels is None and self.labels:
+            object.__setattr__(self, "num_labels", len(self.labels))
+        if self.kind in LABELLED_KINDS:
+            if isinstance(self.num_labels, bool) or not isinstance(self.num_labels, int) or self.num_labels < 1:
+                raise InputError(
+                    f"num_labels of a {self.kind} is {self.num_labels!r}, but must be a whole number of at least 1"
+                )
+        elif self.num_labels is not None:
+            raise InputError(f"a head of the kind {self.kind!r} has no labels, but num_labels is {self.num_labels!r}")
+        if self.labels and len(self.labels) != self.num_labels:
+            raise InputError(f"num_labels is {self.num_labels}, but {len(self.labels)} labels are named")
+        if len(set(self.labels)) != len(self.labels):
+            raise InputError(f"a label is named twice: {', '.join(self.labels)}")
+        if self.problem_type is not None and (self.kind != "classifier" or self.problem_type not in PROBLEM_TYPES):
+            raise InputError(
+                f"problem_type of a {self.kind} is {self.problem_type!r}; a classifier's is one of "
+                f"{', '.join(PROBLEM_TYPES)}"
+            )
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the head stands on the pooled vector; a model without such a head has no pooler."""
+        return KINDS[self.kind][0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of head_config.json, those without a value left out."""
+        return {key: value for key, value in dataclasses.asdict(self).items() if value not in (None, ())}
+
+    def write(self, directory: str | os.PathLike[str]) -> None:
+        """Writes head_config.json."""
+        files.write_json(os.path.join(directory, HEAD_CONFIG_FILE), self.to_dict())
+
+    @classmethod
+    def from_dict(cls, values: Any, source: str) -> HeadConfig:
+        """Makes one from the keys of head_config.json; `source` is for messages.
+
+        Raises:
+            InputError: an unknown key, no kind, or a value that does not fit.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or "kind" not in values or set(values) - known:
+            raise InputError(f"{source} must be a JSON object with 'kind' and none but {', '.join(sorted(known))}")
+        try:
+            return cls(**{**values, "labels": tuple(values.get("labels", ()))})
+        except (InputError, TypeError) as error:
+            raise InputError(f"{source}: {error}") from None
+
+    @classmethod
+    def read(cls, directory: str | os.PathLike[str]) -> HeadConfig | None:
+        """The head of a portable directory; None where it names none."""
+        path = os.path.join(directory, HEAD_CONFIG_FILE)
+        return cls.from_dict(files.read_json(path), path) if os.path.exists(path) else None
