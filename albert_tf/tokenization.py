@@ -17,9 +17,8 @@ import sentencepiece
 
 from albert_tf import wordpiece
 from albert_tf.errors import InputError
-from albert_tf.files import read_json
 from albert_tf.text_cleanup import clean, clean_batch
-from albert_tf.tokenizer import SETTINGS_FILE, Tokenizer, missing_piece
+from albert_tf.tokenizer import Tokenizer, missing_piece, read_settings
 from albert_tf.wordpiece import WordPieceTokenizer
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -57,6 +56,18 @@ def load_tokenizer(
             data = file.read()
     except OSError as error:
         raise InputError(f"--{flag}: cannot read {vocab_file}: {error.strerror}") from error
+    return make_tokenizer(vocab_file, data, do_lower_case, keep_accents, flag, kind)
+
+
+def make_tokenizer(
+    vocab_file: str,
+    data: bytes,
+    do_lower_case: bool = True,
+    keep_accents: bool = False,
+    flag: str = "spm_model_file",
+    kind: str | None = None,
+) -> Tokenizer:
+    """The tokenizer of a vocabulary's bytes, which came from `vocab_file`; the rest as for `load_tokenizer`."""
     if wordpiece.read_vocabulary(data) is not None:
         if kind == SentencePieceTokenizer.kind:
             raise InputError(
@@ -79,8 +90,7 @@ def load_saved_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
         InputError: the directory has no vocabulary, or a broken one.
     """
     directory = os.fspath(directory)
-    settings_file = os.path.join(directory, SETTINGS_FILE)
-    settings = read_json(settings_file) if os.path.exists(settings_file) else {}
+    settings = read_settings(directory)
     for name in (SentencePieceTokenizer.saved_name, WordPieceTokenizer.saved_name):
         if os.path.exists(os.path.join(directory, name)):
             return load_tokenizer(

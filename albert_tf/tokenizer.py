@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 
 from albert_tf.errors import InputError
-from albert_tf.files import atomic_write, write_json
+from albert_tf.files import atomic_write, read_json, write_json
 
 SETTINGS_FILE = "tokenizer_config.json"
 
@@ -129,14 +129,32 @@ class Tokenizer(abc.ABC):
                 vocab_size - self.vocab_size,
             )
 
+    @property
+    def data(self) -> bytes:
+        """The vocabulary's file, byte for byte."""
+        return self._data
+
     def save(self, directory: str | os.PathLike[str]) -> str:
         """Writes the vocabulary under its usual name and the clean-up settings beside it; returns the file's path."""
-        path = os.path.join(os.fspath(directory), self.saved_name)
-        with atomic_write(path) as file:
-            file.write(self._data)
-        settings = {"do_lower_case": self.do_lower_case, "keep_accents": self.keep_accents, "remove_space": True}
-        write_json(os.path.join(os.fspath(directory), SETTINGS_FILE), settings)
-        return path
+        return save_vocabulary(directory, self.saved_name, self._data, self.do_lower_case, self.keep_accents)
+
+
+def save_vocabulary(
+    directory: str | os.PathLike[str], name: str, data: bytes, do_lower_case: bool, keep_accents: bool
+) -> str:
+    """Writes a vocabulary's file and tokenizer_config.json beside it, which Hugging Face's tokenizers read too."""
+    path = os.path.join(os.fspath(directory), name)
+    with atomic_write(path) as file:
+        file.write(data)
+    settings = {"do_lower_case": do_lower_case, "keep_accents": keep_accents, "remove_space": True}
+    write_json(os.path.join(os.fspath(directory), SETTINGS_FILE), settings)
+    return path
+
+
+def read_settings(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """What tokenizer_config.json in a directory says; empty where there is none."""
+    path = os.path.join(os.fspath(directory), SETTINGS_FILE)
+    return read_json(path) if os.path.exists(path) else {}
 
 
 def missing_piece(flag: str, vocab_file: str, piece: str) -> InputError:

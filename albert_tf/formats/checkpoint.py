@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.head_config import HeadConfig
+from albert_tf.tokenizer import Tokenizer, save_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,23 @@ class Vocabulary:
     data: bytes
     do_lower_case: bool = True
     keep_accents: bool = False
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Vocabulary:
+        """The vocabulary of a tokenizer."""
+        name = os.path.basename(tokenizer.vocab_file)
+        return cls(name, tokenizer.data, tokenizer.do_lower_case, tokenizer.keep_accents)
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of this vocabulary."""
+        from albert_tf import tokenization  # sentencepiece is needed here alone
+
+        return tokenization.make_tokenizer(self.name, self.data, self.do_lower_case, self.keep_accents)
+
+    def write(self, directory: str | os.PathLike[str]) -> None:
+        """Writes the file under the name Hugging Face gives its kind, and tokenizer_config.json."""
+        name = "vocab.txt" if self.name.endswith(".txt") else "spiece.model"
+        save_vocabulary(directory, name, self.data, self.do_lower_case, self.keep_accents)
 
 
 @dataclasses.dataclass(frozen=True)
