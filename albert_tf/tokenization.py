@@ -18,7 +18,7 @@ import sentencepiece
 from albert_tf import wordpiece
 from albert_tf.errors import InputError
 from albert_tf.text_cleanup import clean, clean_batch
-from albert_tf.tokenizer import Tokenizer, missing_piece, read_settings
+from albert_tf.tokenizer import SENTENCEPIECE_FILE, Tokenizer, missing_piece, read_settings
 from albert_tf.wordpiece import WordPieceTokenizer
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -114,7 +114,7 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     kind = "sentencepiece"
-    saved_name = "spiece.model"
+    saved_name = SENTENCEPIECE_FILE
 
     def __init__(
         self, vocab_file: str, data: bytes, do_lower_case: bool, keep_accents: bool, flag: str = "spm_model_file"

@@ -18,6 +18,7 @@ from albert_tf.errors import InputError
 from albert_tf.files import atomic_write, read_json, write_json
 
 SETTINGS_FILE = "tokenizer_config.json"
+SENTENCEPIECE_FILE, WORDPIECE_FILE = "spiece.model", "vocab.txt"  # in a portable directory, as Hugging Face has them
 
 
 class Tokenizer(abc.ABC):

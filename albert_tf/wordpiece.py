@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.text_cleanup import REPLACEMENT_CHARACTER, replace_surrogate
-from albert_tf.tokenizer import Tokenizer, missing_piece
+from albert_tf.tokenizer import WORDPIECE_FILE, Tokenizer, missing_piece
 
 MAX_CHARACTERS_PER_WORD = 200  # longer words are unknown as a whole
 CONTINUATION = "##"
@@ -112,7 +112,7 @@ class WordPieceTokenizer(Tokenizer):
     """WordPiece ids of a vocab.txt. Accents are dropped when lower-casing, unless `keep_accents`."""
 
     kind = "wordpiece"
-    saved_name = "vocab.txt"
+    saved_name = WORDPIECE_FILE
 
     def __init__(self, vocab_file: str, data: bytes, do_lower_case: bool, keep_accents: bool, flag: str = "vocab_file"):
         """See `tokenization.load_tokenizer`; `data` are the file's bytes."""

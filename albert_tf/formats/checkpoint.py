@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.head_config import HeadConfig
-from albert_tf.tokenizer import Tokenizer, save_vocabulary
+from albert_tf.tokenizer import SENTENCEPIECE_FILE, WORDPIECE_FILE, Tokenizer, save_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Vocabulary:
 
     def write(self, directory: str | os.PathLike[str]) -> None:
         """Writes the file under the name Hugging Face gives its kind, and tokenizer_config.json."""
-        name = "vocab.txt" if self.name.endswith(".txt") else "spiece.model"
+        name = WORDPIECE_FILE if self.name.endswith(".txt") else SENTENCEPIECE_FILE
         save_vocabulary(directory, name, self.data, self.do_lower_case, self.keep_accents)
 
 
@@ -79,7 +79,7 @@ class Checkpoint:
 
 
 # Names under which the tokenizer's file is found beside or inside a checkpoint, in this order.
-VOCABULARY_NAMES = ("30k-clean.model", "spiece.model", "vocab.txt")
+VOCABULARY_NAMES = ("30k-clean.model", SENTENCEPIECE_FILE, WORDPIECE_FILE)
 
 
 def find_vocabulary(
