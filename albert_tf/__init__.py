@@ -17,8 +17,15 @@ versions.check()
 # The public names and the modules they live in.
 _MODULES = {
     "AlbertConfig": "config",
+    "AlbertForAnswerableQuestionAnswering": "task_models",
+    "AlbertForMaskedLM": "task_models",
+    "AlbertForMultipleChoice": "task_models",
     "AlbertForPreTraining": "models",
+    "AlbertForQuestionAnswering": "task_models",
+    "AlbertForSequenceClassification": "task_models",
+    "AlbertForTokenClassification": "task_models",
     "AlbertModel": "models",
+    "HeadConfig": "head_config",
     "InputError": "errors",
     "config_path": "config_files",
     "load_tokenizer": "tokenization",

@@ -125,6 +125,11 @@ class TransformerBlock(Float32Layer):
         build_child(self.feed_forward)
         self.built = True
 
+    @property
+    def layers(self) -> list[tf.keras.layers.Layer]:
+        """The two parts, for Keras' summary."""
+        return [self.attention, self.feed_forward]
+
     def call(self, hidden: tf.Tensor, bias: tf.Tensor, seeds: tuple = (None, None, None)) -> tf.Tensor:
         """[B,S,H] float32 to the same; `bias` as for `SelfAttention`, `seeds` of the three dropouts."""
         hidden = self.attention(hidden, bias, seeds=seeds[:2])
@@ -155,6 +160,11 @@ class AlbertEncoder(Float32Layer):
                     block_of_parts[key] = len(self.blocks)
                     self.blocks.append(self._new_block(*key))
                 self._block_of_call.append(block_of_parts[key])
+
+    @property
+    def layers(self) -> list[tf.keras.layers.Layer]:
+        """The distinct blocks, for Keras' summary: one that all layers share is there once."""
+        return list(self.blocks)
 
     def _new_block(self, attention_index: int, ffn_index: int, inner: int) -> TransformerBlock:
         attention_key = f"group_{attention_index}/inner_group_{inner}"

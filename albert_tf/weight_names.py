@@ -12,17 +12,12 @@ if TYPE_CHECKING:
 
 
 def named_variables(model: Any) -> dict[str, Any]:
-    """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`."""
+    """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`, with any heads."""
     names: dict[str, Any] = {}
     _add_albert(names, getattr(model, "albert", model))
-    if hasattr(model, "masked_lm"):
-        head = model.masked_lm
-        _add_dense(names, "cls/predictions/transform/dense", head.transform)
-        _add_layer_norm(names, "cls/predictions/transform/LayerNorm", head.layer_norm)
-        names["cls/predictions/output_bias"] = head.output_bias
-    if hasattr(model, "sentence"):
-        names["cls/seq_relationship/output_weights"] = model.sentence.output_weights
-        names["cls/seq_relationship/output_bias"] = model.sentence.output_bias
+    for attribute, add in _HEAD_VARIABLES.items():
+        if hasattr(model, attribute):
+            add(names, getattr(model, attribute))
     return names
 
 
@@ -46,7 +41,42 @@ def _add_albert(names: dict[str, Any], albert: Any) -> None:
         _add_dense(names, f"{block}/ffn_1/intermediate/dense", feed_forward.intermediate)
         _add_dense(names, f"{block}/ffn_1/intermediate/output/dense", feed_forward.output_dense)
         _add_layer_norm(names, f"{block}/LayerNorm_1", feed_forward.layer_norm)
-    _add_dense(names, "bert/pooler/dense", albert.pooler.dense)
+    if albert.pooler is not None:
+        _add_dense(names, "bert/pooler/dense", albert.pooler.dense)
+
+
+def _add_masked_lm(names: dict[str, Any], head: Any) -> None:
+    _add_dense(names, "cls/predictions/transform/dense", head.transform)
+    _add_layer_norm(names, "cls/predictions/transform/LayerNorm", head.layer_norm)
+    names["cls/predictions/output_bias"] = head.output_bias
+
+
+def _add_answerable_span(names: dict[str, Any], head: Any) -> None:
+    _add_dense(names, "start_logits/dense", head.start)
+    _add_dense(names, "end_logits/dense_0", head.end_dense_0)
+    _add_layer_norm(names, "end_logits/LayerNorm", head.end_layer_norm)
+    _add_dense(names, "end_logits/dense_1", head.end_dense_1)
+    _add_dense(names, "answer_class/dense_0", head.answer_dense_0)
+    names["answer_class/dense_1/kernel"] = head.answer_dense_1.kernel
+
+
+def _output_adder(prefix: str) -> Callable[[dict[str, Any], Any], None]:
+    def add(names: dict[str, Any], head: Any) -> None:
+        names[f"{prefix}output_weights"] = head.output_weights
+        names[f"{prefix}output_bias"] = head.output_bias
+
+    return add
+
+
+# A model's attribute that holds a head -> what adds the head's variables.
+_HEAD_VARIABLES: dict[str, Callable[[dict[str, Any], Any], None]] = {
+    "masked_lm": _add_masked_lm,
+    "sentence": _output_adder("cls/seq_relationship/"),
+    "classifier": _output_adder(""),
+    "tagger": _output_adder(""),
+    "span": _output_adder("cls/squad/"),
+    "answerable_span": _add_answerable_span,
+}
 
 
 def _add_dense(names: dict[str, Any], prefix: str, layer: Any) -> None:

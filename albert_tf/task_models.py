@@ -1,0 +1,229 @@
+"""The models of tasks: the encoder with one head for masked pieces, classes, choices, answer spans or tags.
+
+Letters: B examples, S positions, P predictions, K choices, C classes, V vocabulary. A model with one output gives a
+tensor, so that it can be compiled with any Keras loss; one with several gives a dict. Every logit is float32.
+
+In all of them the inputs are those of `AlbertModel`, and `training` and `dropout_seed` mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.head_config import HeadConfig
+from albert_tf.heads import MaskedLMHead
+from albert_tf.layers import dropout_seeds
+from albert_tf.models import AlbertModel
+from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel, drawn_seed
+from albert_tf.task_heads import AnswerableSpanHead, ClassifierHead, SpanHead, TaggerHead
+
+
+class _TaskModel(PretrainedModel):
+    """An encoder, with a pooler where the head stands on it, and one head behind a dropout of its own."""
+
+    def __init__(self, config: AlbertConfig, head: HeadConfig | None, name: str, **kwargs: Any):
+        super().__init__(config, head, name=name, **kwargs)
+        self.albert = AlbertModel(config, with_pooler=self.head.has_pooler)
+
+    def _num_labels(self) -> int:
+        assert self.head.num_labels is not None  # HeadConfig has seen to it
+        return self.head.num_labels
+
+    def _encode(self, inputs: Inputs, training: bool | None, seed: tf.Tensor | None) -> tuple[Outputs, Any]:
+        """The outputs of `AlbertModel`, and the seed of the head's dropout."""
+        rate = self.config.classifier_dropout_prob
+        rates = (self.config.hidden_dropout_prob, self.config.attention_probs_dropout_prob, rate)
+        albert_seed, head_seed = dropout_seeds(drawn_seed(training, seed, *rates), 2)
+        return self.albert(inputs, training=training, dropout_seed=albert_seed), head_seed
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForMaskedLM(_TaskModel):
+    """Predicts masked pieces; there is no pooler."""
+
+    kind = "masked_lm"
+
+    def __init__(
+        self, config: AlbertConfig, head: HeadConfig | None = None, name: str = "albert_for_masked_lm", **kwargs: Any
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.masked_lm = MaskedLMHead(config)
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """To [B,P,V] logits at `masked_lm_positions` [B,P] int32 of the inputs; without them to [B,S,V]."""
+        outputs = self.albert(inputs, training=training, dropout_seed=dropout_seed)
+        table = self.albert.embeddings.word_embeddings
+        return self.masked_lm(outputs["sequence_output"], table, inputs.get("masked_lm_positions"))
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForSequenceClassification(_TaskModel):
+    """One score for each of C classes on the pooled vector; regression with C = 1 (GLUE, paper appendix A.3)."""
+
+    kind = "classifier"
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: HeadConfig | None = None,
+        name: str = "albert_for_sequence_classification",
+        **kwargs: Any,
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.classifier = ClassifierHead(config, self._num_labels())
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """To [B,C] logits."""
+        outputs, head_seed = self._encode(inputs, training, dropout_seed)
+        return self.classifier(outputs["pooled_output"], dropout_seed=head_seed)
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForMultipleChoice(_TaskModel):
+    """One score for each of K choices, each read as a sequence of its own (RACE, paper appendix A.3)."""
+
+    kind = "multiple_choice"
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: HeadConfig | None = None,
+        name: str = "albert_for_multiple_choice",
+        **kwargs: Any,
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.classifier = ClassifierHead(config, 1)
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """The inputs [B,K,S] to [B,K] logits.
+
+        Raises:
+            InputError: the inputs have no dimension for the choices.
+        """
+        ids = inputs["input_ids"]
+        if ids.shape.rank != 3:
+            raise InputError(
+                f"input_ids has shape {ids.shape}, but a multiple-choice model reads [batch, choices, length]"
+            )
+        shape = tf.shape(ids)
+        length = ids.shape[2] or shape[2]
+        folded = {
+            name: tf.reshape(inputs[name], [-1, length])
+            for name in ("input_ids", "input_mask", "segment_ids")
+            if inputs.get(name) is not None
+        }
+        outputs, head_seed = self._encode(folded, training, dropout_seed)
+        logits = self.classifier(outputs["pooled_output"], dropout_seed=head_seed)
+        return tf.reshape(logits, [-1, ids.shape[1] or shape[1]])
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForQuestionAnswering(_TaskModel):
+    """Start and end of an answer that is always there (SQuAD v1, as released)."""
+
+    kind = "span"
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: HeadConfig | None = None,
+        name: str = "albert_for_question_answering",
+        **kwargs: Any,
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.span = SpanHead(config)
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> Outputs:
+        """To a dict of `start_logits` and `end_logits`, [B,S] each, over all positions, padding and question too."""
+        outputs = self.albert(inputs, training=training, dropout_seed=dropout_seed)
+        start_logits, end_logits = self.span(outputs["sequence_output"])
+        return {"start_logits": start_logits, "end_logits": end_logits}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForAnswerableQuestionAnswering(_TaskModel):
+    """Start, end given the start, and whether there is an answer at all (SQuAD v2, as released).
+
+    Args:
+        start_n_top, end_n_top: k1 and k2 of the search, see `AnswerableSpanHead`.
+        config, head, name: see `PretrainedModel`.
+    """
+
+    kind = "answerable_span"
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: HeadConfig | None = None,
+        *,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        name: str = "albert_for_answerable_question_answering",
+        **kwargs: Any,
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.answerable_span = AnswerableSpanHead(config, start_n_top, end_n_top)
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> Outputs:
+        """Scores answers.
+
+        Args:
+            inputs: as for `AlbertModel`, and `p_mask` [B,S], 1 where an answer can neither start nor end (without it,
+                only padding); `start_positions` [B], the true starts, which training needs.
+            training, dropout_seed: as for `AlbertModel`.
+
+        Returns:
+            The outputs of `AnswerableSpanHead`: those of the search outside training, `end_logits` where
+            `start_positions` is given. The search never sees `start_positions`.
+
+        Raises:
+            InputError: training without `start_positions`.
+        """
+        start_positions = inputs.get("start_positions")
+        if training and start_positions is None:
+            raise InputError("the inputs have no start_positions, but in training the end is scored for the true start")
+        outputs, head_seed = self._encode(inputs, training, dropout_seed)
+        p_mask = inputs.get("p_mask")
+        if p_mask is None and inputs.get("input_mask") is not None:
+            p_mask = 1 - inputs["input_mask"]
+        if p_mask is None:
+            p_mask = tf.zeros_like(inputs["input_ids"])
+        return self.answerable_span(
+            outputs["sequence_output"], p_mask, start_positions, beam=not training, dropout_seed=head_seed
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        head = self.answerable_span
+        return {**super().get_config(), "start_n_top": head.start_n_top, "end_n_top": head.end_n_top}
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AlbertForTokenClassification(_TaskModel):
+    """One score for each of C tags at every position; there is no pooler."""
+
+    kind = "tagger"
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: HeadConfig | None = None,
+        name: str = "albert_for_token_classification",
+        **kwargs: Any,
+    ):
+        super().__init__(config, head, name, **kwargs)
+        self.tagger = TaggerHead(config, self._num_labels())
+        self.build()
+
+    def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """To [B,S,C] logits."""
+        outputs, head_seed = self._encode(inputs, training, dropout_seed)
+        return self.tagger(outputs["sequence_output"], dropout_seed=head_seed)
