@@ -17,9 +17,10 @@ import numpy as np
 import safetensors.numpy
 import tensorflow as tf
 
-from albert_tf import files, weight_names
+from albert_tf import files
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.formats import hugging_face_names
 from albert_tf.tokenizer import Tokenizer
 
 CONFIG_FILE = "albert_config.json"
@@ -66,7 +67,7 @@ def save(
     """Writes the directory, complete or not at all; one that is there already is replaced."""
     tensors = {}
     for name, variable in named_variables.items():
-        other_name, transposed = weight_names.to_hugging_face(name)
+        other_name, transposed = hugging_face_names.to_hugging_face(name)
         value = np.asarray(variable, dtype=np.float32)
         tensors[other_name] = np.ascontiguousarray(value.T if transposed else value)
     with files.atomic_directory(directory) as aside:
@@ -135,7 +136,7 @@ def _read_safetensors(file: str, names: Mapping[str, Any]) -> dict[str, np.ndarr
         raise InputError(f"cannot read {file}: {error}") from error
     values = {}
     for name in names:
-        other_name, transposed = weight_names.to_hugging_face(name)
+        other_name, transposed = hugging_face_names.to_hugging_face(name)
         if other_name in tensors:
             value = tensors.pop(other_name)
             values[name] = value.T if transposed else value

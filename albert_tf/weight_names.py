@@ -1,4 +1,4 @@
-"""What each variable is called: in released TF1 checkpoints (the names used throughout), and in Hugging Face files."""
+"""What each variable is called in released TF1 checkpoints, the names that are used throughout, and its shape."""
 
 from __future__ import annotations
 
@@ -195,41 +195,3 @@ def part_of(name: str) -> str:
     if name.startswith("cls/predictions"):
         return "masked_lm_head"
     return next(part for pattern, part in _PARTS if re.search(pattern, name))
-
-
-# Released prefix to Hugging Face prefix; \1 and \2 are the group and the inner group.
-_BLOCK = r"bert/encoder/transformer/group_(\d+)/inner_group_(\d+)"
-_HF_BLOCK = r"albert.encoder.albert_layer_groups.\1.albert_layers.\2"
-_HUGGING_FACE_PREFIXES = (
-    (r"bert/embeddings/LayerNorm", "albert.embeddings.LayerNorm"),
-    (r"bert/embeddings/(\w+_embeddings)", r"albert.embeddings.\1.weight"),
-    (r"bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"),
-    (_BLOCK + r"/attention_1/self/(query|key|value)", _HF_BLOCK + r".attention.\3"),
-    (_BLOCK + r"/attention_1/output/dense", _HF_BLOCK + ".attention.dense"),
-    (_BLOCK + r"/LayerNorm_1", _HF_BLOCK + ".full_layer_layer_norm"),
-    (_BLOCK + r"/LayerNorm", _HF_BLOCK + ".attention.LayerNorm"),
-    (_BLOCK + r"/ffn_1/intermediate/dense", _HF_BLOCK + ".ffn"),
-    (_BLOCK + r"/ffn_1/intermediate/output/dense", _HF_BLOCK + ".ffn_output"),
-    (r"bert/pooler/dense", "albert.pooler"),
-    (r"cls/predictions/transform/dense", "predictions.dense"),
-    (r"cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
-    (r"cls/predictions/output_bias", "predictions.bias"),
-    (r"cls/seq_relationship/output_weights", "sop_classifier.classifier.weight"),
-    (r"cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
-)
-_HUGGING_FACE_LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
-
-
-def to_hugging_face(name: str) -> tuple[str, bool]:
-    """The Hugging Face name of a released one, and whether the matrix is stored transposed there.
-
-    Raises:
-        KeyError: the name is not one of an ALBERT's.
-    """
-    prefix, _, leaf = name.rpartition("/")
-    for pattern, replacement in _HUGGING_FACE_PREFIXES:
-        if re.fullmatch(pattern, name):
-            return re.sub(pattern, replacement, name), False
-        if leaf in _HUGGING_FACE_LEAVES and re.fullmatch(pattern, prefix):
-            return f"{re.sub(pattern, replacement, prefix)}.{_HUGGING_FACE_LEAVES[leaf]}", leaf == "kernel"
-    raise KeyError(name)

@@ -9,9 +9,10 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from albert_tf import portable, weight_names
+from albert_tf import portable
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.formats import hugging_face_names
 from albert_tf.models import AlbertForPreTraining, AlbertModel
 
 SMALL = {
@@ -96,7 +97,7 @@ def test_hugging_face_names_and_config(tmp_path):
 
 def test_a_name_that_is_not_an_alberts_has_no_translation():
     with pytest.raises(KeyError):
-        weight_names.to_hugging_face("bert/encoder/layer_0/attention/self/query/kernel")
+        hugging_face_names.to_hugging_face("bert/encoder/layer_0/attention/self/query/kernel")
 
 
 @pytest.mark.parametrize("suffix", ["", ".index"])
