@@ -132,8 +132,7 @@ def _known(url: str, partial: str) -> tuple[RemoteFile | None, int]:
         have = os.path.getsize(partial)
     except (OSError, InputError, TypeError):  # not there, or not written to the end
         return None, 0
-    fits = known.url == url and known.validator and have and have <= (known.size or have)
-    return (known, have) if fits else (None, 0)
+    return (known, have) if known.url == url and known.validator and have else (None, 0)
 
 
 def _open(opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float) -> Any:

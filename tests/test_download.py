@@ -191,7 +191,7 @@ def test_without_a_validator_nothing_is_pieced_together(site, get, headers):
     "second",
     [
         Reply(OTHER, headers=V2),
-        Reply(OTHER, headers=V2, heeds_if_range=False),
+        Reply(bytes(len(BODY)), headers=V2, heeds_if_range=False),
         Reply(BODY[:HALF] + OTHER, headers=V1, heeds_if_range=False),
         Reply(archive(3, 1000), headers=V2, heeds_if_range=False),
     ],
@@ -345,6 +345,12 @@ def test_what_is_no_address_of_a_file(tmp_path, url):
         fetch(url, tmp_path)
 
 
+def test_an_address_that_cannot_be_asked_for_is_told_at_once(get):
+    with pytest.raises(InputError, match="cannot download http://localhost/my models/model.tar.gz"):
+        get("http://localhost/my models/model.tar.gz")
+    assert not get.slept
+
+
 # ---- redirects, proxies, certificates
 
 
@@ -467,15 +473,15 @@ def wait_until(condition) -> None:
 
 
 def test_a_killed_download_goes_on_in_another_process(site, get):
-    url = site.serve(f"/{NAME}", Reply(BODY, headers=V1, stall_after=HALF), Reply(BODY, headers=V1))
+    url = site.serve(f"/{NAME}", Reply(BODY, headers=V1, stall_after=1000), Reply(BODY, headers=V1))
     partial = get.directory / f"{NAME}.partial"
     with downloading(url, get.directory) as process:
-        wait_until(lambda: partial.exists() and partial.stat().st_size == HALF)
+        wait_until(lambda: partial.exists() and partial.stat().st_size == 1000)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     assert get.names() == [f"{NAME}.partial", f"{NAME}.partial.json"]
     assert get(url) == BODY
-    assert site.asked[1].headers["Range"] == f"bytes={HALF}-" and site.asked[1].sent == len(BODY) - HALF
+    assert site.asked[1].headers["Range"] == "bytes=1000-" and site.asked[1].sent == len(BODY) - 1000
 
 
 def test_a_download_killed_before_its_last_step_needs_no_more_bytes(site, get):
@@ -486,6 +492,15 @@ def test_a_download_killed_before_its_last_step_needs_no_more_bytes(site, get):
     (get.directory / f"{NAME}.partial.json").write_text(json.dumps(state))
     assert get(url) == BODY
     assert site.asked == []
+
+
+def test_a_partial_file_that_is_too_long_starts_anew(site, get):
+    url = site.serve(f"/{NAME}", Reply(BODY, headers=V1, cut_after=HALF), Reply(BODY, headers=V1))
+    with pytest.raises(InputError):
+        get(url, waits=())
+    (get.directory / f"{NAME}.partial").write_bytes(BODY + b"more")
+    assert get(url) == BODY
+    assert [asked.status for asked in site.asked] == [200, 416, 200]
 
 
 @pytest.mark.parametrize("state", ["", "[1]", "{}", '{"url": 3, "validator": 4, "size": "x", "hashes": []}'])
