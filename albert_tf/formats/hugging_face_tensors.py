@@ -71,11 +71,13 @@ def read_tensors(path: str) -> tuple[Tensors, tuple[str, ...]]:
             if name in tensors:
                 raise InputError(f"{file}: {name} is in an earlier shard of {path}, too")
             tensors[name] = value
-    translated = {}
+    translated: Tensors = {}
     for name, value in tensors.items():
-        keras = from_keras(name)
-        new_name, transposed = keras or (name, False)
-        translated[new_name] = value.T if transposed else value
+        new_name, transposed = from_keras(name) or (name, False)
+        value = value.T if transposed else value
+        # A TensorFlow class with a masked-LM head stored the embeddings in the part of the head, too.
+        if not np.array_equal(translated.setdefault(new_name, value), value):
+            raise InputError(f"{path} has two different values for {new_name}")
     return _to_float32(path, translated)
 
 
