@@ -79,7 +79,7 @@ class Checkpoint:
 
 
 # Names under which the tokenizer's file is found beside or inside a checkpoint, in this order.
-VOCABULARY_NAMES = ("30k-clean.model", SENTENCEPIECE_FILE, WORDPIECE_FILE)
+VOCABULARY_NAMES = ("30k-clean.model", SENTENCEPIECE_FILE, WORDPIECE_FILE, "vocab_chinese.txt")
 
 
 def find_vocabulary(
