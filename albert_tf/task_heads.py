@@ -78,7 +78,7 @@ class AnswerableSpanHead(Float32Layer):
 
     Args:
         config: the sizes.
-        start_n_top: k1, how many starts are followed where the true one is not given.
+        start_n_top: k1, how many starts are followed.
         end_n_top: k2, how many ends are kept for each of them.
     """
 
@@ -117,7 +117,6 @@ class AnswerableSpanHead(Float32Layer):
         sequence_output: tf.Tensor,
         p_mask: tf.Tensor,
         start_positions: tf.Tensor | None = None,
-        beam: bool = True,
         dropout_seed: tf.Tensor | None = None,
     ) -> dict[str, tf.Tensor]:
         """Scores answers.
@@ -127,14 +126,13 @@ class AnswerableSpanHead(Float32Layer):
             p_mask: [B,S], 1 where an answer can neither start nor end; position 0, [CLS], is allowed, and stands for
                 no answer.
             start_positions: [B] or [B,1] integer, the true starts, which the end is then scored for.
-            beam: whether the best starts are followed.
             dropout_seed: int32 [2], or None for no dropout.
 
         Returns:
-            A dict: `start_logits` [B,S] and `cls_logits` [B], both float32, the second above 0 where there is no
-            answer; with `start_positions` also `end_logits` [B,S]; with `beam` also `start_top_log_probs` and
-            `start_top_index` [B,k1], and `end_top_log_probs` and `end_top_index` [B,k1*k2], the k2 ends of the first
-            start before those of the second. k1 and k2 are at most S.
+            A dict, float32 but for the indices: `start_logits` [B,S]; `cls_logits` [B], above 0 where there is no
+            answer; `end_logits` [B,S], with `start_positions`; and of the search, which never sees `start_positions`,
+            `start_top_log_probs` and `start_top_index` [B,k1], `end_top_log_probs` and `end_top_index` [B,k1*k2], the
+            k2 ends of the first start before those of the second. k1 and k2 are at most S.
         """
         p_mask = tf.cast(p_mask, tf.float32)
         start_logits = _masked(self._scores(self.start, sequence_output), p_mask)
@@ -145,14 +143,12 @@ class AnswerableSpanHead(Float32Layer):
         if start_positions is not None:
             starts = tf.reshape(start_positions, [-1, 1])
             outputs["end_logits"] = self._end_logits(sequence_output, starts, p_mask)[:, 0]
-        if beam:
-            outputs.update(self._beam(sequence_output, start_logits, p_mask))
-        return outputs
+        return {**outputs, **self._beam(sequence_output, start_logits, p_mask)}
 
     def _scores(self, layer: Any, hidden: tf.Tensor) -> tf.Tensor:
         """[...,H] to [...], by a dense layer of width 1."""
-        kernel = tf.convert_to_tensor(layer.kernel)[:, 0]
-        scores = tf.linalg.matvec(hidden, kernel)
+        # Not tf.matmul: with [B,1,S,H] and a matrix it writes outside its memory in TensorFlow 2.21 on CPUs.
+        scores = tf.einsum("...h,h->...", hidden, tf.convert_to_tensor(layer.kernel)[:, 0])
         return scores if layer.bias is None else scores + tf.convert_to_tensor(layer.bias)[0]
 
     def _end_logits(self, sequence_output: tf.Tensor, starts: tf.Tensor, p_mask: tf.Tensor) -> tf.Tensor:
@@ -168,7 +164,7 @@ class AnswerableSpanHead(Float32Layer):
         return _masked(self._scores(self.end_dense_1, hidden), p_mask[:, tf.newaxis])
 
     def _beam(self, sequence_output: tf.Tensor, start_logits: tf.Tensor, p_mask: tf.Tensor) -> dict[str, tf.Tensor]:
-        length = start_logits.shape[1]
+        length = sequence_output.shape[1]
         start_n, end_n = (min(n, length or n) for n in (self.start_n_top, self.end_n_top))
         start_log_probs, start_index = tf.math.top_k(tf.nn.log_softmax(start_logits), start_n)
         end_logits = self._end_logits(sequence_output, start_index, p_mask)

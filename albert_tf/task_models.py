@@ -182,8 +182,8 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
             training, dropout_seed: as for `AlbertModel`.
 
         Returns:
-            The outputs of `AnswerableSpanHead`: those of the search outside training, `end_logits` where
-            `start_positions` is given. The search never sees `start_positions`.
+            The outputs of `AnswerableSpanHead`; `end_logits` is among them where `start_positions` is given. In a
+            tf.function that does not use those of the search, they are not computed.
 
         Raises:
             InputError: training without `start_positions`.
@@ -197,9 +197,7 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
             p_mask = 1 - inputs["input_mask"]
         if p_mask is None:
             p_mask = tf.zeros_like(inputs["input_ids"])
-        return self.answerable_span(
-            outputs["sequence_output"], p_mask, start_positions, beam=not training, dropout_seed=head_seed
-        )
+        return self.answerable_span(outputs["sequence_output"], p_mask, start_positions, dropout_seed=head_seed)
 
     def get_config(self) -> dict[str, Any]:
         head = self.answerable_span
