@@ -55,8 +55,12 @@ def batch(config, seed=1):
     }
 
 
-def build_graph(config, input_ids, input_mask, segment_ids):
-    """The released encoder as a TF1 graph: its scopes, variables, reshapes; returns sequence and pooled output."""
+def build_graph(config, input_ids, input_mask, segment_ids, splits_kernels=True):
+    """The released encoder as a TF1 graph: its scopes, variables, reshapes; returns sequence and pooled output.
+
+    Args:
+        splits_kernels: whether heads are split in the kernels, as in later releases, or in what they give, as in BERT.
+    """
     v1 = tf.compat.v1
 
     def variable(name, *shape):
@@ -80,6 +84,9 @@ def build_graph(config, input_ids, input_mask, segment_ids):
     def heads_of(value, name):
         with v1.variable_scope(name):
             h, n, d = config.hidden_size, config.num_attention_heads, config.head_size
+            if not splits_kernels:
+                projected = tf.einsum("bfh,hg->bfg", value, variable("kernel", h, h)) + variable("bias", h)
+                return tf.reshape(projected, [tf.shape(value)[0], tf.shape(value)[1], n, d])
             kernel = tf.reshape(variable("kernel", h, h), [h, n, d])
             return tf.einsum("bfh,hnd->bfnd", value, kernel) + tf.reshape(variable("bias", h), [n, d])
 
