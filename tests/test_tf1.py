@@ -349,6 +349,20 @@ def test_what_the_released_form_cannot_hold_is_refused_by_name(tmp_path, changes
     assert not (tmp_path / "out").exists()
 
 
+def test_an_earlier_checkpoint_is_replaced_and_nothing_else(tmp_path):
+    config, out = tf1_files.SMALL, tmp_path / "out"
+    head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", b"pieces")
+    tf1.write(Checkpoint("x", "m", tf1_files.random_weights(config, head), config, head, vocabulary), out)
+    weights = tf1_files.random_weights(config)
+    tf1.write(Checkpoint("x", "m", weights, config), out)
+    assert_same_bits(tf1.read(out).weights, weights)
+    assert (tf1.read(out).vocabulary, tf1.read(out).head) == (None, HeadConfig("pretraining"))
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt"):
+        tf1.write(Checkpoint("x", "m", weights, config), out)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
 def test_a_config_is_needed_to_write(tmp_path):
     with pytest.raises(InputError, match="config is not known"):
         tf1.write(Checkpoint("x", "model", {}), tmp_path / "out")

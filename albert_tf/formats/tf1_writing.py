@@ -15,6 +15,8 @@ from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.head_names import head_from_weights
 from albert_tf.tokenizer import save_vocabulary
 
+# May be in the directory of an earlier checkpoint and not in that of a later one.
+_OPTIONAL_FILES = ("30k-clean.model", "vocab.txt", "tokenizer_config.json", "head_config.json")
 _BLOCK = re.compile(r"bert/encoder/transformer/group_(\d+)/(inner_group_\d+/.+)")
 _FEED_FORWARD = re.compile(r"inner_group_\d+/(ffn_1|LayerNorm_1)/")
 
@@ -24,9 +26,9 @@ def write(
 ) -> tuple[str, ...]:
     """Writes albert_config.json, PREFIX.index, PREFIX.data-00000-of-00001, `checkpoint` and the vocabulary.
 
-    The directory appears complete or not at all; one that is there already is replaced. head_config.json is written
-    too where the names of the variables do not tell the head. Optimizer slots are in no `Checkpoint`, so none are
-    written.
+    The directory appears complete or not at all; a checkpoint that is there already is replaced. head_config.json is
+    written too where the names of the variables do not tell the head. Optimizer slots are in no `Checkpoint`, so none
+    are written.
 
     Args:
         checkpoint: what to write; it must have a config.
@@ -37,13 +39,14 @@ def write(
         A note for each conversion (see `released_form`).
 
     Raises:
-        InputError: the released JSON and code cannot hold the model, or the directory cannot be written.
+        InputError: the released JSON and code cannot hold the model, or the directory holds other things or cannot be
+            written.
     """
     checkpoint, notes = released_form(checkpoint)
     assert checkpoint.config is not None
     names = sorted(checkpoint.weights)
     tensors = [_as_stored(checkpoint.weights[name]) for name in names]
-    with files.atomic_directory(directory) as aside:
+    with files.atomic_directory(directory, replaces=_OPTIONAL_FILES) as aside:
         checkpoint.config.to_json_file(os.path.join(aside, "albert_config.json"))
         if checkpoint.vocabulary is not None:
             _write_vocabulary(checkpoint.vocabulary, aside)
