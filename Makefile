@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv/, once; PYTHON=... chooses the Python.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help pretrain test test-all lint format wheel clean
+.PHONY: help pretrain test test-all test-peers lint format wheel clean
 
 PYTEST_ARGS ?=
 # The environment of the Python at hand; `$(call environment,EXTRAS)` makes it where it is missing.
@@ -20,6 +20,9 @@ test:  ## run the tests with the Python at hand; PYTEST_ARGS='tests/test_x.py -k
 
 test-all:  ## run the tests on both stacks, as far as their Pythons are on this machine
 	@scripts/test.sh all $(PYTEST_ARGS)
+
+test-peers:  ## hold the model and its files against Hugging Face transformers on PyTorch (a large download)
+	@$(call environment,test peers) && "$$python" -m pytest tests/peers $(PYTEST_ARGS)
 
 lint:  ## check the format, the lint rules and the types
 	@$(call environment,lint) && "$$python" -m ruff format --check . && "$$python" -m ruff check . && "$$python" -m mypy

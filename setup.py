@@ -109,6 +109,7 @@ setup(
     ],
     extras_require={
         "test": ["pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"],
+        "peers": ["torch>=2.2", "transformers>=4.46"],
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
         "tasks": ["scikit-learn>=1.3", "scipy>=1.10"],
         "plots": ["matplotlib>=3.7"],
