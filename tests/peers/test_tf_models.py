@@ -21,6 +21,7 @@ SIZES = {
     "small": {"embedding_width": 24, "hidden_size": 48, "num_layers": 5, "num_attention_heads": 4},
     "same width": {"embedding_width": 48, "hidden_size": 48, "num_layers": 3, "num_attention_heads": 2},
     "relu": {"hidden_size": 48, "num_layers": 2, "num_attention_heads": 4, "hidden_activation": "relu"},
+    "dropout": {"hidden_size": 24, "num_layers": 2, "num_attention_heads": 4, "dropout_rate": 0.1},
 }
 
 
@@ -71,6 +72,7 @@ def test_an_exported_albert_encoder(tmp_path, size):
     checkpoint = tf_hub.read(path)
     assert checkpoint.config.num_hidden_layers == values.get("num_layers", 12)
     assert checkpoint.config.hidden_act == values.get("hidden_activation", "gelu")
+    assert checkpoint.config.hidden_dropout_prob == values.get("dropout_rate", 0.0)
     assert checkpoint.vocabulary.do_lower_case is False
     model = AlbertModel(checkpoint.config)
     assign(model, checkpoint.weights)
