@@ -363,13 +363,13 @@ def test_labels(tmp_path, architecture):
 
 
 def test_labels_without_names():
-    shapes = {"output_weights": (5, 24), "bert/pooler/dense/kernel": (24, 24)}
+    weights = {"output_weights": np.zeros((5, 24)), "bert/pooler/dense/kernel": np.zeros((24, 24))}
     values = {"architectures": ["AlbertForSequenceClassification"]}
-    assert hugging_face_config.read_head(values, shapes) == (HeadConfig("classifier", 5), ())
-    assert hugging_face_config.read_head({**values, "num_labels": 4}, shapes)[0].num_labels == 4
-    head, notes = hugging_face_config.read_head({**values, "id2label": {"0": "x", "1": "x"}}, shapes)
+    assert hugging_face_config.read_head(values, weights) == (HeadConfig("classifier", 5), ())
+    assert hugging_face_config.read_head({**values, "num_labels": 4}, weights)[0].num_labels == 4
+    head, notes = hugging_face_config.read_head({**values, "id2label": {"0": "x", "1": "x"}}, weights)
     assert (head, len(notes)) == (HeadConfig("classifier", 2), 1)
-    head, (note,) = hugging_face_config.read_head({"architectures": ["MyAlbert"]}, shapes)
+    head, (note,) = hugging_face_config.read_head({"architectures": ["MyAlbert"]}, weights)
     assert head == HeadConfig("classifier", 5) and "MyAlbert" in note
 
 
@@ -431,6 +431,7 @@ def test_equal_widths_without_projection_get_the_identity_and_lose_it_again(tmp_
     assert again.config == config and len(again.notes) == 1 and "identity" in again.notes[0]
     assert_same(again.weights, checkpoint.weights)
     hugging_face.write(again, tmp_path / "again")
+    hugging_face.write(again, tmp_path / "again")  # a model that is there already is replaced
     assert_same(stored_tensors(tmp_path / "again"), tensors)
 
 

@@ -14,11 +14,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names, hugging_face_tensors
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
-from albert_tf.formats.hugging_face_tokenizer import read_settings, special_ids, write_vocabulary
+from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, read_settings, special_ids, write_vocabulary
 from albert_tf.head_config import KINDS, HeadConfig
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+_FILES = (CONFIG_FILE, WEIGHTS_FILE, *VOCABULARY_FILES)
 
 _WORD_TABLE = "albert.embeddings.word_embeddings.weight"
 _OUTPUT_MATRIX = "predictions.decoder.weight"
@@ -49,7 +50,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
     if config is not None:
         config, kept, dropped = hugging_face_fit.drop_identity(config, weights)
         weights, notes = dict(kept), notes + dropped
-    head, head_notes = hugging_face_config.read_head(values or {}, {name: w.shape for name, w in weights.items()})
+    head, head_notes = hugging_face_config.read_head(values or {}, weights)
     return Checkpoint(
         path=path,
         form="Hugging Face directory" if path == directory else "Hugging Face file",
@@ -74,8 +75,7 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> tuple[st
     config = checkpoint.config
     if config is None:
         raise InputError(f"{checkpoint.path} tells no sizes, which a Hugging Face directory needs: give its config")
-    shapes = {name: value.shape for name, value in checkpoint.weights.items()}
-    head = checkpoint.head or hugging_face_config.head_of_weights(shapes)
+    head = checkpoint.head or hugging_face_config.head_of_weights(checkpoint.weights)
     if KINDS[head.kind][1] is None:
         raise InputError(
             f"{checkpoint.path} has a head of the kind {head.kind!r}, for which Hugging Face has no class: write it as "
@@ -85,7 +85,7 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> tuple[st
     config, fitted, notes = hugging_face_fit.fit(config, weights)
     ids, id_notes = special_ids(checkpoint.vocabulary)
     tensors = _to_tensors(fitted, head)
-    with files.atomic_directory(directory) as aside:
+    with files.atomic_directory(directory, replaces=_FILES) as aside:
         values = hugging_face_config.to_values(config, head, ids)
         files.write_json(os.path.join(aside, CONFIG_FILE), values)
         with files.atomic_write(os.path.join(aside, WEIGHTS_FILE)) as file:

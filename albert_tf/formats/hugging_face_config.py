@@ -6,8 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.formats.head_names import head_from_weights
 from albert_tf.head_config import KINDS, LABELLED_KINDS, PROBLEM_TYPES, HeadConfig
 
 # The keys that mean the same on both sides -> what Hugging Face's AlbertConfig takes for a missing one (the sizes of
@@ -48,7 +51,7 @@ _ACTIVATIONS = {
 _ACTIVATIONS_BACK = {"gelu": "gelu_new", "gelu_erf": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 _ACTIVATIONS_BACK[""] = "linear"
 
-Shapes = Mapping[str, tuple[int, ...]]  # released name to shape
+Weights = Mapping[str, np.ndarray]  # under released names
 
 _KIND_OF_CLASS = {name: kind for kind, (_, name) in KINDS.items() if name}
 
@@ -88,25 +91,25 @@ def group_of_layer(layer: int, layers: int, groups: int) -> int:
     return int(layer / (layers / groups))
 
 
-def read_head(values: Mapping[str, Any], shapes: Shapes) -> tuple[HeadConfig, tuple[str, ...]]:
+def read_head(values: Mapping[str, Any], weights: Weights) -> tuple[HeadConfig, tuple[str, ...]]:
     """The head of a Hugging Face model, and notes on what was passed over.
 
     Args:
         values: what config.json holds; empty where there is none.
-        shapes: released name to shape of the weights, which tell the head where `architectures` does not.
+        weights: under released names; they tell the head where `architectures` does not.
     """
     architectures = values.get("architectures") or []
     named = str(architectures[0]) if architectures else ""
     kind = _KIND_OF_CLASS.get(re.sub("^TF", "", named))
     notes = []
     if kind is None:
-        kind = head_of_weights(shapes).kind
+        kind = head_of_weights(weights).kind
         if named:
             notes.append(f"the class {named} is not known here; by its weights the head is a {kind}")
     if kind not in LABELLED_KINDS:
         return HeadConfig(kind), tuple(notes)
     labels = _labels(values)
-    num_labels = len(labels) or values.get("num_labels") or head_of_weights(shapes).num_labels or _DEFAULT_NUM_LABELS
+    num_labels = len(labels) or values.get("num_labels") or head_of_weights(weights).num_labels or _DEFAULT_NUM_LABELS
     if len(set(labels)) < len(labels):
         notes.append(f"id2label names a label twice ({', '.join(labels)}), so the labels have no names here")
         labels = []
@@ -119,20 +122,12 @@ def read_head(values: Mapping[str, Any], shapes: Shapes) -> tuple[HeadConfig, tu
     return HeadConfig(kind, num_labels, tuple(labels), problem_type), tuple(notes)
 
 
-def head_of_weights(shapes: Shapes) -> HeadConfig:
-    """The head by the names of its weights; the one score of a multiple choice cannot be told from a regression."""
-    if "cls/seq_relationship/output_weights" in shapes:
-        return HeadConfig("pretraining")
-    if "cls/predictions/output_bias" in shapes:
-        return HeadConfig("masked_lm")
-    if "cls/squad/output_weights" in shapes:
-        return HeadConfig("span")
-    if "answer_class/dense_1/kernel" in shapes:
-        return HeadConfig("answerable_span")
-    if "output_weights" in shapes:
-        kind = "classifier" if "bert/pooler/dense/kernel" in shapes else "tagger"
-        return HeadConfig(kind, shapes["output_weights"][0])
-    return HeadConfig("encoder")
+def head_of_weights(weights: Weights) -> HeadConfig:
+    """The head by the names of its weights; classes without a pooler are those of tokens."""
+    head = head_from_weights(weights)
+    if head.kind == "classifier" and "bert/pooler/dense/kernel" not in weights:
+        return HeadConfig("tagger", head.num_labels)
+    return head
 
 
 def to_values(config: AlbertConfig, head: HeadConfig, special_ids: Mapping[str, int] | None = None) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from albert_tf import files, tokenizer, wordpiece
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Vocabulary
 
+VOCABULARY_FILES = (tokenizer.SENTENCEPIECE_FILE, tokenizer.WORDPIECE_FILE, tokenizer.SETTINGS_FILE)
+
 _RELEASED_IDS = {"pad": 0, "cls": 2, "sep": 3}
 
 
