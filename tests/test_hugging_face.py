@@ -271,16 +271,32 @@ def test_of_two_output_biases_the_decoders_is_taken(tmp_path):
     assert "differs from predictions.decoder.bias" in checkpoint.left_out["predictions.bias"]
 
 
-def test_names_that_are_no_alberts_stay_and_are_not_written(tmp_path):
-    values = config_values("AlbertForMaskedLM")
-    tensors = random_tensors("AlbertForMaskedLM", values)
-    pooler = {"albert.pooler.weight": np.ones((24, 24), np.float32), "albert.pooler.bias": np.ones(24, np.float32)}
-    extra = {"my_head.weight": np.ones((2, 2), np.float32)}
-    checkpoint = hugging_face.read(write_directory(tmp_path / "theirs", values, {**tensors, **pooler, **extra}))
-    assert "my_head.weight" in checkpoint.weights
+POOLER = {"albert.pooler.weight": np.ones((24, 24), np.float32), "albert.pooler.bias": np.ones(24, np.float32)}
+
+
+@pytest.mark.parametrize("architecture", ["AlbertForQuestionAnswering", "AlbertForTokenClassification"])
+def test_what_a_class_has_no_place_for_is_not_written(tmp_path, architecture):
+    values = config_values(architecture)
+    tensors = random_tensors(architecture, values)
+    extra = {"my_head.weight": np.ones((2, 2), np.float32), **POOLER}
+    checkpoint = hugging_face.read(write_directory(tmp_path / "theirs", values, {**tensors, **extra}))
+    assert {"my_head.weight", "bert/pooler/dense/kernel"} < set(checkpoint.weights)
     (note,) = hugging_face.write(checkpoint, tmp_path / "ours")
-    assert note == "not written, for AlbertForMaskedLM has no place for it: my_head.weight"
-    assert_same(stored_tensors(tmp_path / "ours"), {**tensors, **pooler})
+    assert note == (
+        f"not written, for {architecture} has no place for it: bert/pooler/dense/bias, bert/pooler/dense/kernel, "
+        "my_head.weight"
+    )
+    assert_same(stored_tensors(tmp_path / "ours"), tensors)
+
+
+def test_the_pooler_of_a_pretrained_masked_lm_is_kept(tmp_path):
+    """The public AlbertForMaskedLM files have it, and classifiers start from it."""
+    values = config_values("AlbertForMaskedLM")
+    tensors = {**random_tensors("AlbertForMaskedLM", values), **POOLER}
+    checkpoint = hugging_face.read(write_directory(tmp_path / "theirs", values, tensors))
+    (note,) = hugging_face.write(checkpoint, tmp_path / "ours")
+    assert "pooler is written" in note
+    assert_same(stored_tensors(tmp_path / "ours"), tensors)
 
 
 # ---- the config

@@ -26,6 +26,7 @@ _OUTPUT_MATRIX = "predictions.decoder.weight"
 _OUTPUT_BIAS = "predictions.decoder.bias"
 _BIAS = "predictions.bias"
 _POSITION_IDS = "embeddings.position_ids"
+_POOLER = "bert/pooler/dense/"
 
 
 def read(path: str | os.PathLike[str]) -> Checkpoint:
@@ -133,21 +134,31 @@ def _to_released(tensors: Mapping[str, np.ndarray], file: str) -> dict[str, np.n
 def _weights_of_class(
     checkpoint: Checkpoint, config: AlbertConfig, head: HeadConfig
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """The weights that the class of a head has, with the pooler where there is one; and a note on the rest."""
+    """The weights that the class of a head has, and notes on what else there is.
+
+    Pre-trained masked-LM files have a pooler, which classifiers start from, though the class has none: it is kept.
+    A span head or a tagger was trained without it.
+    """
+    class_name = KINDS[head.kind][1]
     needed = weight_names.variable_shapes(config, head)
     missing = [name for name in needed if name not in checkpoint.weights]
     if missing:
         more = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
-        raise InputError(f"{checkpoint.path} has no {missing[0]}{more}, which {KINDS[head.kind][1]} needs")
+        raise InputError(f"{checkpoint.path} has no {missing[0]}{more}, which {class_name} needs")
+    notes = []
+    kept = ["bert/encoder/transformer/"]  # groups that no layer uses, too
+    if head.kind == "masked_lm" and f"{_POOLER}kernel" in checkpoint.weights:
+        kept.append(_POOLER)
+        notes.append(f"the pooler is written for models that start from this one; {class_name} does not use it")
     weights = {
         name: value
         for name, value in checkpoint.weights.items()
-        if name in needed or (name.startswith("bert/") and hugging_face_names.is_alberts(name))
+        if name in needed or (name.startswith(tuple(kept)) and hugging_face_names.is_alberts(name))
     }
     rest = sorted(set(checkpoint.weights) - set(weights))
-    if not rest:
-        return weights, ()
-    return weights, (f"not written, for {KINDS[head.kind][1]} has no place for it: {', '.join(rest)}",)
+    if rest:
+        notes.append(f"not written, for {class_name} has no place for it: {', '.join(rest)}")
+    return weights, tuple(notes)
 
 
 def _to_tensors(weights: Mapping[str, np.ndarray], head: HeadConfig) -> dict[str, np.ndarray]:
