@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 import safetensors
@@ -148,6 +149,15 @@ def test_the_h5_of_a_tensorflow_class(tmp_path, architecture):
         checkpoint = hugging_face.read(path)
         assert_same(checkpoint.weights, expected.weights)
         assert (checkpoint.config, checkpoint.head) == (expected.config, expected.head)
+
+
+def test_an_h5_that_contradicts_itself_is_refused(tmp_path):
+    tensors = random_tensors("AlbertForMaskedLM", config_values("AlbertForMaskedLM"))
+    write_h5(tmp_path / "tf_model.h5", "AlbertForMaskedLM", tensors)
+    with h5py.File(tmp_path / "tf_model.h5", "r+") as file:
+        file["predictions/tf_albert_for_masked_lm/albert/embeddings/word_embeddings/weight:0"][7] += 1
+    with pytest.raises(InputError, match="two different values for albert.embeddings.word_embeddings.weight"):
+        hugging_face.read(tmp_path)
 
 
 def test_safetensors_of_a_tensorflow_class(tmp_path):
