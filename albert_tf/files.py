@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO, Any
 
 from albert_tf.errors import InputError
@@ -93,18 +93,34 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 @contextlib.contextmanager
-def atomic_directory(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields an empty directory beside `path`; it replaces `path` only when the block ends well."""
+def atomic_directory(path: str | os.PathLike[str], replaces: Collection[str] = ()) -> Iterator[str]:
+    """Yields an empty directory beside `path`; it replaces `path` only when the block ends well.
+
+    Args:
+        path: the directory to make.
+        replaces: names that may be in a directory that is there already, beside the new ones; nothing else is lost.
+
+    Raises:
+        InputError: `path` is a file, holds something else, or cannot be made.
+    """
     path = os.path.abspath(os.fspath(path))
     aside, old = f"{path}{PARTIAL_SUFFIX}", f"{path}.old{PARTIAL_SUFFIX}"
     if not os.path.isdir(path) and os.path.isdir(old):
         os.rename(old, path)  # the last writer was stopped between its two renames
     for leftover in (aside, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    os.makedirs(aside)
+    try:
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise InputError(f"cannot write {path}: it is a file, and a directory is to be written")
+        os.makedirs(aside)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
     try:
         yield aside
         if os.path.isdir(path):
+            others = sorted(set(os.listdir(path)) - set(os.listdir(aside)) - set(replaces))
+            if others:
+                raise InputError(f"{path} holds {', '.join(others[:3])}, which would be lost: give another directory")
             os.rename(path, old)
         os.rename(aside, path)
     finally:
