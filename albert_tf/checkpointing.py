@@ -1,8 +1,4 @@
-"""What a run leaves behind so that it can go on: checkpoints, the settings it began with, and how weights come in.
-
-OUTPUT_DIR/run.json                          the settings that decide the result
-OUTPUT_DIR/checkpoints/step-00000100/        variables.index, variables.data-…, and checkpoint.json, which is complete
-                                             only together with the files and lengths it lists
+"""A run's checkpoints, from which it goes on, and OUTPUT_DIR/run.json, the settings it began with.
 
 A checkpoint holds every weight by its released name, the optimizer's moments and counter, the loss scale, the step
 (which is the data position: see input_pipeline), and the sums of the log interval under way. Nothing random has state:
@@ -12,24 +8,27 @@ dropout draws from (seed, step, replica). So a resumed run does what the stopped
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf import portable, stack, storage
+from albert_tf import stack, storage
 from albert_tf.errors import InputError
 from albert_tf.files import PARTIAL_SUFFIX
+from albert_tf.formats import training_run
+from albert_tf.formats.training_run import (
+    CHECKPOINTS,
+    MANIFEST,
+    READ_ERRORS,
+    VARIABLES,
+    WEIGHTS,
+    checkpoint_names,
+    incomplete,
+)
 
-CHECKPOINTS = "checkpoints"
-MANIFEST = "checkpoint.json"
 RUN_FILE = "run.json"
 STACK = "Keras 3" if stack.KERAS_3 else "Keras 2.15"
-_PREFIX = "variables"
-_WEIGHTS = "weights/"  # what the names of weights begin with; other names are the optimizer's and the loss scale's
-_KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
-_READ_ERRORS = (tf.errors.OpError, RuntimeError, ValueError, IndexError)  # all of them come from damaged files
 
 
 class Restored(NamedTuple):
@@ -50,7 +49,7 @@ def training_variables(
         optimizer: the optimizer's variables by name.
         others: further ones, such as the loss scale.
     """
-    named = {f"{_WEIGHTS}{name}": variable for name, variable in weights.items()}
+    named = {f"{WEIGHTS}{name}": variable for name, variable in weights.items()}
     named.update({f"optimizer/{name}": variable for name, variable in optimizer.items()})
     named.update(others or {})
     return {name: stack.native_variable(variable) for name, variable in named.items()}
@@ -80,7 +79,7 @@ def save(
     aside = path if storage.is_remote(path) else f"{path}{PARTIAL_SUFFIX}"
     storage.remove_directory(path)  # only one that could not be restored can be there
     storage.make_directory(aside)
-    tf.train.Checkpoint(variables=dict(variables)).write(storage.join(aside, _PREFIX))
+    tf.train.Checkpoint(variables=dict(variables)).write(storage.join(aside, VARIABLES))
     sizes = {name: storage.size(storage.join(aside, name)) for name in storage.list_directory(aside)}
     manifest = {"step": step, "stack": STACK, "tensorflow": tf.__version__, "files": sizes, "state": dict(state)}
     storage.write_json(storage.join(aside, MANIFEST), manifest)
@@ -88,7 +87,7 @@ def save(
         storage.sync_directory(aside)
         os.rename(aside, path)
     if keep:
-        for name in _names(directory)[:-keep]:
+        for name in checkpoint_names(directory)[:-keep]:
             storage.remove_directory(storage.join(directory, name))
     return path
 
@@ -107,7 +106,7 @@ def restore_latest(
         InputError: the other stack wrote the checkpoint, it is of another model or optimizer, or none is whole.
     """
     directory = storage.join(output_dir, CHECKPOINTS)
-    names = _names(directory)
+    names = checkpoint_names(directory)
     for name in reversed(names):
         path = storage.join(directory, name)
         problem = _restore(path, variables)
@@ -118,48 +117,6 @@ def restore_latest(
     if names:
         raise InputError(f"none of the {len(names)} checkpoints in {directory} can be read: remove it to start anew")
     return None
-
-
-def latest(output_dir: str) -> str | None:
-    """The newest checkpoint of a run that looks whole, or None."""
-    directory = storage.join(output_dir, CHECKPOINTS)
-    paths = (storage.join(directory, name) for name in reversed(_names(directory)))
-    return next((path for path in paths if _incomplete(path) is None), None)
-
-
-def initialise(path: str, weights: Mapping[str, Any]) -> portable.LoadReport:
-    """Copies weights alone into the model: a run that starts from them is at step 0 with a fresh optimizer.
-
-    Args:
-        path: a portable directory, a run's output directory or one of its checkpoints, or the prefix of a released
-            (TensorFlow 1) checkpoint, with or without `.index` or `.data-…`.
-        weights: released name to variable.
-
-    Returns:
-        What was matched, missing and not used; only heads can be missing.
-
-    Raises:
-        InputError: nothing matches, a shape differs, or a variable of embeddings, encoder or pooler has no value.
-    """
-    if storage.is_remote(path):
-        with tempfile.TemporaryDirectory() as directory:
-            return initialise(_download(path, directory), weights)
-    own = path if storage.exists(os.path.join(path, MANIFEST)) else latest(path)
-    if own is not None:
-        report = _load_weights(own, weights)
-    else:
-        prefix = path.partition(".data-")[0]
-        found = prefix if os.path.isfile(f"{prefix}.index") else path
-        report = portable.load(found, weights)
-    missing = [name for name in report.missing if name.startswith("bert/")]
-    if missing:
-        bert = any("encoder/layer_" in name for name in report.unused)
-        family = "it looks like a BERT or another family's ALBERT" if bert else "it is not a checkpoint of this model"
-        raise InputError(
-            f"{path} has no value for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''} "
-            f"({len(missing)} of the {len(weights)} variables): {family}"
-        )
-    return report
 
 
 def changed_settings(output_dir: str, settings: Mapping[str, Any]) -> list[str]:
@@ -178,27 +135,9 @@ def record_settings(output_dir: str, settings: Mapping[str, Any]) -> None:
     storage.write_json(storage.join(output_dir, RUN_FILE), dict(settings))
 
 
-def _names(directory: str) -> list[str]:
-    """The checkpoints' names, oldest first."""
-    return [n for n in storage.list_directory(directory) if n.startswith("step-") and n[len("step-") :].isdigit()]
-
-
-def _incomplete(path: str) -> str | None:
-    """What is missing of a checkpoint, or None."""
-    try:
-        listed = storage.read_json(storage.join(path, MANIFEST))["files"]
-    except (InputError, KeyError, TypeError):
-        return f"{MANIFEST} is missing or broken"
-    for name, size in listed.items():
-        file = storage.join(path, name)
-        if not storage.exists(file) or storage.size(file) != size:
-            return f"{name} is not of the {size} bytes it was written with"
-    return None
-
-
 def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
     """Restores all variables and returns None, or says what is damaged."""
-    problem = _incomplete(path)
+    problem = incomplete(path)
     if problem:
         return problem
     written_by = storage.read_json(storage.join(path, MANIFEST))["stack"]
@@ -209,7 +148,7 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
         )
     try:
         found = _shapes(path)
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         return str(error).splitlines()[0]
     for name, variable in variables.items():
         if name not in found:
@@ -220,65 +159,14 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
             )
     try:
         tf.train.Checkpoint(variables=dict(variables)).read(
-            storage.join(path, _PREFIX)
+            storage.join(path, VARIABLES)
         ).assert_existing_objects_matched()
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         return str(error).splitlines()[0]
     return None
 
 
 def _shapes(path: str) -> dict[str, tuple[int, ...]]:
     """Name to shape of all variables in a checkpoint of ours."""
-    reader = tf.train.load_checkpoint(storage.join(path, _PREFIX))
-    return {
-        _name_of(key): tuple(shape)
-        for key, shape in reader.get_variable_to_shape_map().items()
-        if key.endswith(_KEY_END)
-    }
-
-
-def _name_of(key: str) -> str:
-    """The name that tf.train.Checkpoint made a key of: there `/` is `.S` and `.` is `..`."""
-    escaped = key[len("variables/") : -len(_KEY_END)]
-    return ".".join(part.replace(".S", "/") for part in escaped.split(".."))
-
-
-def _load_weights(path: str, weights: Mapping[str, Any]) -> portable.LoadReport:
-    """Weights of a checkpoint of ours, of either stack."""
-    problem = _incomplete(path)
-    if problem:
-        raise InputError(f"the checkpoint {path} is damaged: {problem}")
-    reader = tf.train.load_checkpoint(storage.join(path, _PREFIX))
-    keys = {_name_of(key): key for key in reader.get_variable_to_shape_map() if key.endswith(_KEY_END)}
-    stored = {name[len(_WEIGHTS) :]: key for name, key in keys.items() if name.startswith(_WEIGHTS)}
-    matched = [name for name in weights if name in stored]
-    if not matched:
-        raise InputError(f"{path}: not one variable of the model is in this checkpoint")
-    for name in matched:
-        value, shape = reader.get_tensor(stored[name]), tuple(weights[name].shape)
-        if value.shape != shape:
-            raise InputError(f"{path}: {name} has shape {list(value.shape)}, but the model needs {list(shape)}")
-        weights[name].assign(value)
-    return portable.LoadReport(
-        matched=matched,
-        missing=[name for name in weights if name not in stored],
-        unused=[name for name in stored if name not in weights],
-        slots=[name for name in keys if not name.startswith(_WEIGHTS)],
-    )
-
-
-def _download(path: str, directory: str) -> str:
-    """Copies what an address names, a directory or the files of a prefix, to a local directory; returns its path."""
-    if storage.is_directory(path):
-        path = latest(path) or path
-        sources, local = [storage.join(path, name) for name in storage.list_directory(path)], directory
-    else:
-        prefix = path.partition(".data-")[0]
-        prefix = prefix[: -len(".index")] if prefix.endswith(".index") else prefix
-        parent, name = storage.dirname(prefix), storage.basename(prefix)
-        sources = [storage.join(parent, n) for n in storage.list_directory(parent) if n.startswith(f"{name}.")]
-        local = os.path.join(directory, name)
-    for source in sources:
-        if not storage.is_directory(source):
-            tf.io.gfile.copy(source, os.path.join(directory, storage.basename(source)))
-    return local
+    shapes = tf.train.load_checkpoint(storage.join(path, VARIABLES)).get_variable_to_shape_map()
+    return {name: tuple(shapes[key]) for name, key in training_run.stored_names(path).items()}

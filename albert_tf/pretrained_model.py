@@ -8,14 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import tensorflow as tf
+from absl import logging
 
-from albert_tf import portable, weight_names
+from albert_tf import loading, weight_names
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.formats import portable
+from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
+from albert_tf.formats.reading import read_checkpoint
+from albert_tf.head_config import LABELLED_KINDS, HeadConfig
 from albert_tf.layers import build_child
 from albert_tf.tokenizer import Tokenizer
 
+OUTPUT_WEIGHTS = "output_weights"  # of the heads with labels, [C,H]
 Inputs = Mapping[str, tf.Tensor]
 Outputs = dict[str, Any]
 
@@ -36,6 +41,8 @@ class PretrainedModel(tf.keras.Model):
 
     Attributes:
         config, head: as given.
+        vocabulary: the tokenizer's file that came with the weights, None where there was none.
+        load_report: what `from_pretrained` matched; None in a model that began at random.
 
     Raises:
         InputError: the head is of another kind, or does not fit together.
@@ -57,6 +64,8 @@ class PretrainedModel(tf.keras.Model):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.head = _checked_head(type(self), head, num_labels, labels, problem_type)
+        self.vocabulary: Vocabulary | None = None
+        self.load_report: loading.LoadReport | None = None
         self._policy_name = tf.keras.mixed_precision.global_policy().name
 
     def build(self, input_shape: Any = None) -> None:
@@ -71,20 +80,66 @@ class PretrainedModel(tf.keras.Model):
         return weight_names.named_variables(self)
 
     def save_pretrained(self, directory: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> None:
-        """Writes the portable directory: config, model.safetensors and, with a tokenizer, its file."""
-        portable.save(directory, self.config, self.named_variables(), tokenizer)
+        """Writes the portable directory (`formats.portable`): configs, model.safetensors and the vocabulary.
 
-    @classmethod
-    def from_pretrained(cls, path: str | os.PathLike[str]) -> Any:
-        """Makes the model of a portable directory, with its weights.
+        Args:
+            directory: appears complete or not at all; an earlier one is replaced.
+            tokenizer: whose vocabulary to write; by default the one that came with `from_pretrained`.
 
         Raises:
-            InputError: the directory is not a portable model, or a weight is missing or of another shape.
+            InputError: the directory holds other things than a model, or cannot be written.
         """
-        model = cls(portable.read_config(path))
-        report = portable.load(path, model.named_variables())
-        if report.missing:
-            raise InputError(f"{os.fspath(path)} has no weights for {', '.join(report.missing)} of {cls.__name__}")
+        vocabulary = self.vocabulary if tokenizer is None else Vocabulary.of(tokenizer)
+        portable.save(directory, self.config, self.named_variables(), self.head, vocabulary)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        config: AlbertConfig | None = None,
+        num_labels: int | None = None,
+        labels: Sequence[str] = (),
+        problem_type: str | None = None,
+        new_head: bool = False,
+        max_position_embeddings: int | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Makes a model with the weights of any ALBERT; `model.load_report` tells what matched.
+
+        Args:
+            path: whatever `formats.reading.read_checkpoint` reads: a directory, file or archive of any form, or the
+                name of a public model such as "albert_base_v2".
+            config: sizes and rates in place of the source's; it may share less and have other dropout, and a source
+                that does not tell its sizes needs it.
+            num_labels, labels, problem_type: of the head, where the source does not tell them or has no such head.
+            new_head: leave the source's head and begin with a random one.
+            max_position_embeddings: cut the table of positions, or extend it (`loading.with_positions`).
+            name: of the Keras model.
+
+        Raises:
+            InputError: nothing that can be read is there; a weight of the encoder is missing or of another shape; the
+                number of labels is not known, or is not that of the source's head. A head that is missing begins at
+                random with a warning.
+        """
+        checkpoint = read_checkpoint(path, config)
+        if max_position_embeddings is not None:
+            checkpoint = loading.with_positions(checkpoint, max_position_embeddings)
+        sizes = config or checkpoint.config
+        if sizes is None:
+            raise InputError(f"{checkpoint.path} does not tell the sizes of its model: give them as config=")
+        if max_position_embeddings is not None:
+            sizes = sizes.replace(max_position_embeddings=max_position_embeddings)
+        if new_head:
+            checkpoint = checkpoint.replace(weights=_encoder_alone(checkpoint.weights), head=None)
+        head = _head_to_load(cls, checkpoint, num_labels, labels, problem_type)
+        arguments: dict[str, Any] = {} if name is None else {"name": name}
+        model = cls(sizes, head, **arguments)
+        model.load_report = loading.load(checkpoint, model.named_variables(), sizes)
+        model.vocabulary = checkpoint.vocabulary
+        if model.load_report.missing:
+            missing = ", ".join(model.load_report.missing)
+            logging.warning("%s has no weights for %s: they begin at random", checkpoint.path, missing)
         return model
 
     def get_config(self) -> dict[str, Any]:
@@ -147,6 +202,32 @@ def _checked_head(
             f"{model_class.__name__} was given a head and num_labels, labels or problem_type: give one of the two"
         )
     return head
+
+
+def _encoder_alone(weights: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in weights.items() if name.startswith("bert/")}
+
+
+def _head_to_load(
+    model_class: type[PretrainedModel],
+    checkpoint: Checkpoint,
+    num_labels: int | None,
+    labels: Sequence[str],
+    problem_type: str | None,
+) -> HeadConfig:
+    """The head as the caller wants it, and where nothing is said as the source has it."""
+    kind, found = model_class.kind, checkpoint.head
+    said = num_labels is not None or bool(labels) or problem_type is not None
+    if found is not None and found.kind == kind and not said:
+        return found
+    if kind in LABELLED_KINDS and num_labels is None and not labels:
+        if OUTPUT_WEIGHTS not in checkpoint.weights:
+            raise InputError(
+                f"{checkpoint.path} does not tell how many labels {model_class.__name__} has: give num_labels= or "
+                "labels="
+            )
+        num_labels = len(checkpoint.weights[OUTPUT_WEIGHTS])
+    return HeadConfig(kind, num_labels, tuple(labels), problem_type)
 
 
 def drawn_seed(training: bool | None, seed: tf.Tensor | None, *rates: float) -> tf.Tensor | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import distribution, evaluation, losses, optimization, portable, storage
+from albert_tf import distribution, evaluation, losses, optimization, storage
 from albert_tf.config import AlbertConfig
 from albert_tf.input_pipeline import RecordShape
 from albert_tf.loss_scale import LossScale
@@ -59,16 +59,6 @@ def print_start(
         + (" and sentence_order_loss 0.6931" if shape.has_label else "; there is no sentence objective"),
     ]
     print("\n".join(lines), flush=True)
-
-
-def print_load(path: str, report: portable.LoadReport) -> None:
-    """Says what `--init_checkpoint` gave."""
-    print(f"weights from {path}: {len(report.matched)} variables matched")
-    for what, names in (("not in it, at random", report.missing), ("in it but not used", report.unused)):
-        if names:
-            print(f"  {what}: {', '.join(names)}")
-    if report.slots:
-        print(f"  ignored: {len(report.slots)} optimizer slots and counters", flush=True)
 
 
 def to_tensors(interval: Mapping[str, Any]) -> dict[str, tf.Tensor]:

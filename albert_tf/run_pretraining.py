@@ -74,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
         workers,
     )
     from albert_tf import pretraining_report as report
+    from albert_tf.formats import training_run
     from albert_tf.loss_scale import LossScale
     from albert_tf.models import AlbertForPreTraining
 
@@ -127,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
 
     if training is None:
         assert held_out is not None  # check_flags saw to it
-        return evaluate_only(weights, evaluate, held_out)
+        return evaluate_only(weights, config, evaluate, held_out)
 
     # 6. The beginning: this run's newest checkpoint, or weights from elsewhere, or random ones.
     variables = checkpointing.training_variables(
@@ -141,7 +142,7 @@ def main(argv: Sequence[str]) -> int:
     if restored:
         print(f"resuming at step {step} from {restored.path} (--init_checkpoint has no part in this)")
     elif FLAGS.init_checkpoint:
-        report.print_load(FLAGS.init_checkpoint, checkpointing.initialise(FLAGS.init_checkpoint, weights))
+        load_weights(FLAGS.init_checkpoint, weights, config)
     else:
         print("RANDOM INITIALISATION: there is no --init_checkpoint, so the weights begin at random")
     workers.check_same_step(strategy, step)
@@ -220,7 +221,7 @@ def main(argv: Sequence[str]) -> int:
             *logs,
             vocab_size=config.vocab_size,
             unigram=unigram,
-            checkpoint=checkpointing.latest(FLAGS.output_dir),
+            checkpoint=training_run.latest(FLAGS.output_dir),
             tensorboard=FLAGS.tensorboard,
         )
     return 0
@@ -407,10 +408,13 @@ def write_companions(config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
 
 def save_portable(name: str, config: AlbertConfig, weights: Mapping[str, Any], tokenizer: Any, **more: Any) -> None:
     """Writes a portable directory into the output directory, and each of `more` as JSON beside the weights."""
-    from albert_tf import portable
+    from albert_tf.formats import portable
+    from albert_tf.formats.checkpoint import Vocabulary
+    from albert_tf.head_config import HeadConfig
 
+    vocabulary = Vocabulary.of(tokenizer) if tokenizer else None
     with storage.complete_directory(storage.join(FLAGS.output_dir, name)) as directory:
-        portable.save(directory, config, weights, tokenizer)
+        portable.save(directory, config, weights, HeadConfig("pretraining"), vocabulary)
         for file, value in more.items():
             storage.write_json(f"{directory}/{file}.json", value)
 
@@ -422,18 +426,29 @@ def keep_if_best(line: Mapping[str, float], config: AlbertConfig, weights: Mappi
         save_portable(BEST, config, weights, tokenizer, evaluation=dict(line))
 
 
+def load_weights(path: str, weights: Mapping[str, Any], config: AlbertConfig) -> None:
+    """Gives the variables the weights of any checkpoint, no more than these, and says what matched."""
+    from albert_tf import loading
+    from albert_tf.formats.reading import read_checkpoint
+
+    print("\n".join(loading.load(read_checkpoint(path), weights, config).lines()), flush=True)
+
+
 def evaluate_only(
-    weights: Mapping[str, Any], evaluate: Callable[[RecordFiles], dict[str, float]], held_out: RecordFiles
+    weights: Mapping[str, Any],
+    config: AlbertConfig,
+    evaluate: Callable[[RecordFiles], dict[str, float]],
+    held_out: RecordFiles,
 ) -> int:
     """Held-out numbers of the run's newest checkpoint, or else of --init_checkpoint."""
-    from albert_tf import checkpointing, pretraining_report
+    from albert_tf.formats import training_run
 
-    source = checkpointing.latest(FLAGS.output_dir) or FLAGS.init_checkpoint
+    source = training_run.latest(FLAGS.output_dir) or FLAGS.init_checkpoint
     if not source:
         raise InputError(
             f"nothing to evaluate: --output_dir={FLAGS.output_dir} has no checkpoint, and there is no --init_checkpoint"
         )
-    pretraining_report.print_load(source, checkpointing.initialise(source, weights))
+    load_weights(source, weights, config)
     for name, value in evaluate(held_out).items():
         print(f"{name} = {value:.6g}")
     return 0

@@ -195,6 +195,11 @@ def files_to_add(path: str) -> Iterator[str]:
             _gfile().copy(os.path.join(directory, name), join(path, name), overwrite=True)
 
 
+def copy_to_local(path: str, local: str) -> None:
+    """Copies one file, wherever it is, to a local path."""
+    _gfile().copy(path, local, overwrite=True)
+
+
 def _gfile() -> Any:
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""albert_tf.checkpointing: whole checkpoints or none, exact values back, and weights from elsewhere."""
+"""albert_tf.checkpointing: whole checkpoints or none, and exact values back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import checkpointing, portable
+from albert_tf import checkpointing
 from albert_tf.errors import InputError
+from albert_tf.formats.reading import read_checkpoint
 
 NAMES = {
     "bert/embeddings/word_embeddings": (7, 3),
@@ -156,9 +157,9 @@ def test_an_address_works_like_a_local_path(tmp_path):
     restored, _ = restore(directory, variables)
     assert (restored.step, restored.state) == (10, {"at": 10})
     assert values(variables) == values(make_variables(10))
-    weights = make_weights(3)
-    assert len(checkpointing.initialise(directory, weights).matched) == len(NAMES)
-    assert values(weights) == values(make_weights(10))
+    found = read_checkpoint(directory)
+    assert {name: value.tolist() for name, value in found.weights.items()} == values(make_weights(10))
+    assert found.path == directory and len(found.slots) == len(NAMES) + 2
 
 
 # Settings
@@ -171,103 +172,3 @@ def test_changed_settings_are_named_with_both_values(tmp_path):
     assert checkpointing.changed_settings(str(tmp_path), settings) == []
     changed = checkpointing.changed_settings(str(tmp_path), {**settings, "seed": 2, "new": True})
     assert changed == ["new was None, now True", "seed was 1, now 2"]
-
-
-# Weights from elsewhere
-
-
-def write_tf1(prefix: pathlib.Path, arrays: dict[str, np.ndarray]) -> str:
-    """Writes a name-based checkpoint such as TensorFlow 1 wrote."""
-    names = list(arrays)
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=[arrays[n] for n in names]
-    )
-    return str(prefix)
-
-
-def arrays_of(weights):
-    return {name: variable.numpy() for name, variable in weights.items()}
-
-
-@pytest.mark.parametrize("form", ["run", "checkpoint", "prefix", "index", "data", "portable"])
-def test_weights_come_from_any_of_the_forms(tmp_path, form, shared):
-    if form == "portable":
-        from albert_tf.config import AlbertConfig
-        from albert_tf.models import AlbertForPreTraining
-
-        config = AlbertConfig.from_json_file(shared / "fixtures/train_steps_lamb/config.json")
-        source, target = AlbertForPreTraining(config), AlbertForPreTraining(config)
-        portable.save(tmp_path / "model", config, source.named_variables())
-        report = checkpointing.initialise(str(tmp_path / "model"), target.named_variables())
-        assert not report.missing and not report.unused
-        for name, variable in source.named_variables().items():
-            np.testing.assert_array_equal(np.asarray(target.named_variables()[name]), np.asarray(variable))
-        return
-    if form in ("run", "checkpoint"):
-        made = checkpointing.save(str(tmp_path), 1000, make_variables(4), {})
-        path = str(tmp_path) if form == "run" else made
-    else:
-        slots = {f"{name}/adam_m": value for name, value in arrays_of(make_weights(4)).items()}
-        path = write_tf1(
-            tmp_path / "model.ckpt-best", {**arrays_of(make_weights(4)), **slots, "global_step": np.int64(1000)}
-        )
-        path += {"prefix": "", "index": ".index", "data": ".data-00000-of-00001"}[form]
-    weights = make_weights(0)
-    report = checkpointing.initialise(path, weights)
-    assert values(weights) == values(make_weights(4))
-    assert sorted(report.matched) == sorted(NAMES) and not report.missing and not report.unused
-    assert len(report.slots) >= len(NAMES) + 1
-
-
-def test_a_missing_encoder_variable_is_an_error_that_names_it(tmp_path):
-    arrays = arrays_of(make_weights())
-    arrays["bert/pooler/dense/kernel_renamed"] = arrays.pop("bert/pooler/dense/kernel")
-    with pytest.raises(InputError, match="no value for bert/pooler/dense/kernel "):
-        checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
-
-
-def test_missing_heads_and_unused_names_are_listed(tmp_path):
-    arrays = arrays_of(make_weights())
-    del arrays["cls/seq_relationship/output_weights"]
-    arrays["cls/squad/output_bias"] = np.zeros(2, np.float32)
-    report = checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
-    assert report.missing == ["cls/seq_relationship/output_weights"] and report.unused == ["cls/squad/output_bias"]
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_a_wrong_shape_names_both(tmp_path, own):
-    if own:
-        path = checkpointing.save(str(tmp_path), 1, make_variables(), {})
-    else:
-        path = write_tf1(tmp_path / "a.ckpt", arrays_of(make_weights()))
-    with pytest.raises(InputError, match=r"word_embeddings has shape \[7, 3\], but the model needs \[9, 3\]"):
-        checkpointing.initialise(path, make_weights(**{"bert/embeddings/word_embeddings": (9, 3)}))
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["bert/encoder/layer_0/attention/self/query/kernel"], "BERT"),
-        (
-            ["bert/encoder/layer_shared/attention/self/query/kernel", "bert/embeddings/word_embeddings_2"],
-            "other ALBERT",
-        ),
-        (["something/else"], "something/else"),
-    ],
-)
-def test_a_checkpoint_of_another_family_is_named_as_such(tmp_path, names, message):
-    path = write_tf1(tmp_path / "a.ckpt", {name: np.zeros(3, np.float32) for name in names})
-    with pytest.raises(InputError, match=f"not one variable.*{message}"):
-        checkpointing.initialise(path, make_weights())
-
-
-def test_a_bert_with_the_same_embeddings_is_refused_too(tmp_path):
-    arrays = {"bert/embeddings/word_embeddings": np.zeros((7, 3), np.float32)}
-    arrays["bert/encoder/layer_0/attention/self/query/kernel"] = np.zeros((3, 3), np.float32)
-    with pytest.raises(InputError, match="no value for .*BERT"):
-        checkpointing.initialise(write_tf1(tmp_path / "a.ckpt", arrays), make_weights())
-
-
-def test_a_path_that_is_nothing_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="holds no weights"):
-        checkpointing.initialise(str(tmp_path / "nothing"), make_weights())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import fused, portable, weight_names
+from albert_tf import fused, weight_names
 from albert_tf.config import AlbertConfig
 from albert_tf.layers import LayerNorm, dropout, gelu
 from albert_tf.models import AlbertForPreTraining, AlbertModel
@@ -98,9 +98,8 @@ def test_every_model_fixture(shared):
     assert folders
     for folder in folders:
         config = AlbertConfig.from_json_file(folder / "config.json")
-        model = AlbertForPreTraining(config)
-        report = portable.load(folder / "model.ckpt", model.named_variables())
-        assert not report.missing and not report.unused
+        model = AlbertForPreTraining.from_pretrained(folder / "model.ckpt")
+        assert model.config == config and not model.load_report.missing and not model.load_report.unused
         inputs, outputs = dict(np.load(folder / "inputs.npz")), dict(np.load(folder / "outputs.npz"))
         compare(model(inputs), released_outputs(outputs, config.vocab_size, len(inputs["input_ids"])))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import distribution, evaluation, losses, optimization, portable, pretraining_step
+from albert_tf import distribution, evaluation, losses, optimization, pretraining_step
 from albert_tf.config import AlbertConfig
 from albert_tf.loss_scale import LossScale
 from albert_tf.models import AlbertForPreTraining
@@ -70,9 +70,8 @@ def test_six_released_lamb_steps(shared):
     folder = shared / "fixtures/train_steps_lamb"
     inputs, outputs = np.load(folder / "inputs.npz"), np.load(folder / "outputs.npz")
     meta = json.loads((folder / "meta.json").read_text())
-    model = AlbertForPreTraining(AlbertConfig.from_json_file(folder / "config.json"))
+    model = AlbertForPreTraining.from_pretrained(folder / "model.ckpt")
     weights = model.named_variables()
-    portable.load(folder / "model.ckpt", weights)
     schedule = optimization.LearningRateSchedule(
         meta["init_learning_rate"], meta["num_train_steps"], meta["num_warmup_steps"], meta["poly_power"]
     )

@@ -8,13 +8,14 @@ import numpy as np
 
 from albert_tf.head_config import HeadConfig
 
-# A name that only the files with that head have -> its kind; the first that is there counts.
+# Matrices of a head -> its kind; the first kind whose matrices are all there counts. Fine-tuned files of the released
+# code have no pre-training heads, so a file with both of these is one of pre-training, whatever was added to it.
 _TELLTALES = (
-    ("cls/squad/output_weights", "span"),
-    ("start_logits/dense/kernel", "answerable_span"),
-    ("output_weights", "classifier"),
-    ("cls/seq_relationship/output_weights", "pretraining"),
-    ("cls/predictions/transform/dense/kernel", "masked_lm"),
+    (("cls/seq_relationship/output_weights", "cls/predictions/transform/dense/kernel"), "pretraining"),
+    (("cls/squad/output_weights",), "span"),
+    (("start_logits/dense/kernel",), "answerable_span"),
+    (("output_weights",), "classifier"),
+    (("cls/predictions/transform/dense/kernel",), "masked_lm"),
 )
 
 
@@ -24,7 +25,6 @@ def head_from_weights(weights: Mapping[str, np.ndarray]) -> HeadConfig:
     `output_weights` [C,H] is a classifier's, but has the same name in a tagger (token classification), and with C = 1
     in regression and multiple choice (RACE) too: the class of model that loads it decides.
     """
-    kind = next((kind for name, kind in _TELLTALES if name in weights and weights[name].ndim == 2), "encoder")
-    if kind == "pretraining" and "cls/predictions/transform/dense/kernel" not in weights:
-        kind = "encoder"
+    matrices = {name for name, value in weights.items() if value.ndim == 2}
+    kind = next((kind for names, kind in _TELLTALES if matrices.issuperset(names)), "encoder")
     return HeadConfig(kind, int(weights["output_weights"].shape[0]) if kind == "classifier" else None)

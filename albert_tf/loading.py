@@ -1,0 +1,237 @@
+"""Weights of a `Checkpoint` into the variables of a model: what fits, what is adapted, and a report of all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.formats.checkpoint import Checkpoint
+
+POSITIONS = "bert/embeddings/position_embeddings"
+
+_ENCODER = "bert/"
+_POOLER = "bert/pooler/"
+_GROUP = re.compile(r"(bert/encoder/transformer/group_)(\d+)(/.*)")
+# What changes the numbers without changing a shape.
+_SILENT_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """What a load did.
+
+    Attributes:
+        path, form: of the source.
+        matched: released name -> shape of the variables that took a value.
+        missing: the same of those the source has no value for; they keep their own.
+        unused: name -> shape of what the source has and the model has no variable for.
+        slots: optimizer slots and counters in the source, which a load of weights leaves alone.
+        left_out: name in the source -> why it is no weight.
+        notes: what was changed on the way, one sentence each.
+    """
+
+    path: str
+    form: str
+    matched: Shapes
+    missing: Shapes
+    unused: Shapes
+    slots: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The report as a table: a line for each variable with its shape, then what was changed and left alone."""
+        sections = (("matched", self.matched), ("missing", self.missing), ("not used", self.unused))
+        width = max((len(name) for _, names in sections for name in names), default=0)
+        lines = [f"weights from {self.path} ({self.form})"]
+        for title, names in sections:
+            lines += [f"  {title:<9} {name:<{width}}  {list(shape)}" for name, shape in names.items()]
+        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  left out: {name}: {why}" for name, why in self.left_out.items()]
+        if self.slots:
+            counters = [name for name in self.slots if "/" not in name]
+            kinds = [f"{len(self.slots) - len(counters)} slots", *counters]
+            lines.append(f"  ignored: {', '.join(kinds)}")
+        if self.unused:
+            lines.append(f"  not used: {', '.join(self.unused)}")
+        if self.missing:
+            lines.append(f"  at random, for they are missing: {', '.join(self.missing)}")
+        count = sum(int(np.prod(shape)) for shape in self.matched.values())
+        lines.append(
+            f"{len(self.matched)} variables with {count:,} parameters matched, {len(self.missing)} missing, "
+            f"{len(self.unused)} not used"
+        )
+        return lines
+
+
+def load(checkpoint: Checkpoint, named_variables: Mapping[str, Any], config: AlbertConfig | None = None) -> LoadReport:
+    """Gives variables the values of the same name, all or none of them; see `match`.
+
+    Args:
+        checkpoint: where the values come from.
+        named_variables: released name to variable.
+        config: the model's; what it says is held against what the source says, where that is known.
+    """
+    shapes = {name: tuple(variable.shape) for name, variable in named_variables.items()}
+    weights, report = match(checkpoint, shapes, config)
+    for name in report.matched:
+        named_variables[name].assign(weights[name])
+    return report
+
+
+def match(
+    checkpoint: Checkpoint, shapes: Shapes, config: AlbertConfig | None = None
+) -> tuple[Mapping[str, np.ndarray], LoadReport]:
+    """Finds a value for every variable of a model.
+
+    A part that the source has once and the model in several groups is copied to each of them (the released
+    init_from_group0), and a shared part serves any number of layers (paper appendix A.1).
+
+    Args:
+        checkpoint: where the values come from.
+        shapes: released name to shape of the model's variables.
+        config: the model's.
+
+    Returns:
+        The values by released name, and what was matched, missing and not used. Only heads can be missing, and the
+        pooler where the source's head has none.
+
+    Raises:
+        InputError: nothing matches, a shape differs, a variable of embeddings, encoder or pooler has no value, or the
+            same weights would give other numbers in a model of this config.
+    """
+    notes = list(checkpoint.notes)
+    if config is not None and checkpoint.config is not None:
+        notes += _compare(checkpoint.path, checkpoint.config, config)
+    weights, copied = _spread_groups(checkpoint.weights, shapes)
+    notes += copied
+    matched = [name for name in shapes if name in weights]
+    if not matched:
+        some = ", ".join(sorted(checkpoint.weights)[:3]) or "none"
+        raise InputError(
+            f"{checkpoint.path}: not one variable of the model is in this {checkpoint.form}; its names are {some}, …"
+        )
+    missing = [name for name in shapes if name not in weights]
+    _check_missing(checkpoint, missing, len(shapes))
+    _check_fewer_groups(checkpoint, shapes)
+    for name in matched:
+        _check_shape(checkpoint.path, name, weights[name].shape, shapes[name])
+    return weights, LoadReport(
+        path=checkpoint.path,
+        form=checkpoint.form,
+        matched={name: shapes[name] for name in matched},
+        missing={name: shapes[name] for name in missing},
+        unused={name: array.shape for name, array in checkpoint.weights.items() if name not in shapes},
+        slots=checkpoint.slots,
+        left_out=checkpoint.left_out,
+        notes=tuple(notes),
+    )
+
+
+def with_positions(checkpoint: Checkpoint, positions: int) -> Checkpoint:
+    """The checkpoint with a table of that many positions: cut, or extended by its own rows from the first one on.
+
+    Repeated rows tell neighbours apart as the trained ones do; they are where training of longer sequences starts from.
+
+    Raises:
+        InputError: the checkpoint has no position table, or fewer than one position is asked for.
+    """
+    table = checkpoint.weights.get(POSITIONS)
+    if table is None:
+        raise InputError(f"{checkpoint.path} has no {POSITIONS}, so its positions cannot be changed")
+    if positions < 1:
+        raise InputError(f"max_position_embeddings is {positions}, but must be at least 1")
+    rows = len(table)
+    if rows == positions:
+        return checkpoint
+    how = f"the rows from {positions} on are cut" if positions < rows else "its rows are repeated from the first one on"
+    return checkpoint.replace(
+        weights={**checkpoint.weights, POSITIONS: np.resize(table, (positions, table.shape[1]))},
+        config=checkpoint.config and checkpoint.config.replace(max_position_embeddings=positions),
+        notes=(*checkpoint.notes, f"{POSITIONS} had {rows} rows, now {positions}: {how}"),
+    )
+
+
+def _compare(path: str, source: AlbertConfig, target: AlbertConfig) -> list[str]:
+    for key in _SILENT_KEYS:
+        found, needed = getattr(source, key), getattr(target, key)
+        if found != needed:
+            raise InputError(
+                f"{path} is of a model with {key} {found!r}, and this model has {needed!r}: the same weights would "
+                "give other numbers"
+            )
+    if source.num_hidden_layers != target.num_hidden_layers:
+        return [f"a model of {source.num_hidden_layers} layers starts one of {target.num_hidden_layers} layers"]
+    return []
+
+
+def _spread_groups(
+    weights: Mapping[str, np.ndarray], names: Iterable[str]
+) -> tuple[Mapping[str, np.ndarray], list[str]]:
+    """Weights with a part of group 0 copied to groups that the source lacks, where it has that part in one group."""
+    groups = _groups(weights)
+    copies: dict[str, str] = {}
+    for name in names:
+        match = _GROUP.fullmatch(name)
+        if match and name not in weights and groups.get(match[3]) == {0}:
+            copies[name] = f"{match[1]}0{match[3]}"
+    if not copies:
+        return weights, []
+    last = max(int(match[2]) for match in map(_GROUP.fullmatch, copies) if match)
+    parts = {"attention" if "/attention_1/" in name else "feed-forward" for name in copies if "/LayerNorm" not in name}
+    note = f"the one {' and '.join(sorted(parts))} part of the source is copied to groups 1 to {last}"
+    return {**weights, **{name: weights[source] for name, source in copies.items()}}, [note]
+
+
+def _groups(names: Iterable[str]) -> dict[str, set[int]]:
+    """What follows the group's number in a name -> the groups that have it."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        match = _GROUP.fullmatch(name)
+        if match:
+            found.setdefault(match[3], set()).add(int(match[2]))
+    return found
+
+
+def _check_fewer_groups(checkpoint: Checkpoint, names: Iterable[str]) -> None:
+    """Weights of several groups would be dropped without a word where the model shares them."""
+    needed = _groups(names)
+    for part, groups in _groups(checkpoint.weights).items():
+        if part in needed and len(groups) > len(needed[part]):
+            raise InputError(
+                f"{checkpoint.path} has {len(groups)} groups of layers with parameters of their own and the model has "
+                f"{len(needed[part])}: a model that shares more cannot start from it"
+            )
+
+
+def _check_missing(checkpoint: Checkpoint, missing: list[str], count: int) -> None:
+    without_pooler = checkpoint.head is not None and not checkpoint.head.has_pooler
+    needed = [
+        name for name in missing if name.startswith(_ENCODER) and not (without_pooler and name.startswith(_POOLER))
+    ]
+    if needed:
+        more = " and others" if len(needed) > 5 else ""
+        raise InputError(
+            f"{checkpoint.path} has no value for {', '.join(needed[:5])}{more} ({len(needed)} of the {count} "
+            f"variables): it is not a {checkpoint.form} of this model"
+        )
+
+
+def _check_shape(path: str, name: str, found: tuple[int, ...], needed: tuple[int, ...]) -> None:
+    if found == needed:
+        return
+    hint = ""
+    if name == POSITIONS and found[1:] == needed[1:]:
+        hint = (
+            f"; python -m albert_tf.convert --input={path} --max_position_embeddings={needed[0]} cuts or extends the "
+            "table"
+        )
+    raise InputError(f"{path}: {name} has shape {list(found)}, but the model needs {list(needed)}{hint}")

@@ -1,0 +1,148 @@
+"""python -m albert_tf.convert: any form to any form, bit for bit, and what goes wrong in one sentence."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from albert_tf.formats import portable, tf1
+from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
+from albert_tf.formats.reading import read_checkpoint
+from albert_tf.head_config import HeadConfig
+from tests import toy_vocabulary
+from tests.checkpoint_files import random_weights, small_config, write_tf1
+
+VOCABULARY = Vocabulary("30k-clean.model", pathlib.Path(toy_vocabulary.number_model()).read_bytes())
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "albert_tf.convert", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+
+
+def checkpoint(config=None, head=None) -> Checkpoint:
+    config, head = config or small_config(), head or HeadConfig("pretraining")
+    return Checkpoint("source", "model", random_weights(config, head), config, head, VOCABULARY)
+
+
+def assert_same(found: Checkpoint, expected: Checkpoint) -> None:
+    assert set(found.weights) == set(expected.weights)
+    for name, value in expected.weights.items():
+        np.testing.assert_array_equal(found.weights[name], value, err_msg=name)
+    assert found.config == expected.config
+
+
+def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_and_goes_back(tmp_path):
+    source = checkpoint()
+    slots = {f"{name}/{slot}": value for name, value in source.weights.items() for slot in ("adam_m", "adam_v")}
+    foreign = {"cls/squad/output_weights": np.ones((2, 24), np.float32), "my/own/thing": np.ones(3, np.float32)}
+    write_tf1(
+        tmp_path / "released" / "model.ckpt-best",
+        {**source.weights, **slots, **foreign, "global_step": np.array(7, np.int64)},
+    )
+    source.config.to_json_file(tmp_path / "released" / "albert_config.json")
+    (tmp_path / "released" / "30k-clean.model").write_bytes(VOCABULARY.data)
+    done = run("--input", tmp_path / "released", "--output", tmp_path / "portable")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert f"  ignored: {len(slots)} slots, global_step" in lines
+    assert "  not used: cls/squad/output_weights, my/own/thing" in lines
+    parameters = sum(value.size for value in [*source.weights.values(), *foreign.values()])
+    count = len(source.weights) + 2
+    assert lines[-1] == f"wrote {tmp_path / 'portable'} (portable): {count} variables, {parameters:,} parameters"
+    back = run("--input", tmp_path / "portable", "--output", tmp_path / "back", "--to=tf1")
+    assert back.returncode == 0, back.stderr
+    expected = source.replace(weights={**source.weights, **foreign})
+    assert_same(read_checkpoint(tmp_path / "back"), expected)
+    assert (tmp_path / "back" / "30k-clean.model").read_bytes() == VOCABULARY.data
+
+
+HEADS = [
+    HeadConfig("encoder"),
+    HeadConfig("masked_lm"),
+    HeadConfig("classifier", labels=("no", "yes", "maybe")),
+    HeadConfig("classifier", num_labels=1, problem_type="regression"),
+    HeadConfig("multiple_choice"),
+    HeadConfig("span"),
+    HeadConfig("answerable_span"),
+    HeadConfig("tagger", num_labels=5),
+]
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: f"{head.kind}-{head.num_labels}")
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
+def test_a_portable_directory_keeps_everything(tmp_path, head, sharing):
+    source = checkpoint(small_config(parameter_sharing=sharing), head)
+    portable.write(source, tmp_path / "model")
+    found = read_checkpoint(tmp_path / "model")
+    assert_same(found, source)
+    assert found.head == head
+    assert (found.vocabulary.data, found.vocabulary.do_lower_case) == (VOCABULARY.data, True)
+    held = sharing in ("all", "none") and head.kind != "answerable_span"
+    assert (tmp_path / "model" / "config.json").exists() == held
+
+
+def test_what_the_target_cannot_hold_is_changed_exactly_and_said(tmp_path):
+    source = checkpoint(small_config(parameter_sharing="attention"))
+    portable.write(source, tmp_path / "model")
+    for form in ("huggingface", "tf1"):
+        done = run("--input", tmp_path / "model", "--output", tmp_path / form, f"--to={form}")
+        assert done.returncode == 0, done.stderr
+        assert any(line.startswith("note: ") and "attention" in line for line in done.stdout.splitlines())
+        found = read_checkpoint(tmp_path / form)
+        assert {group for group in range(9) if any(f"group_{group}/" in name for name in found.weights)} == {0, 1, 2, 3}
+        name = "bert/encoder/transformer/group_{}/inner_group_0/attention_1/self/query/kernel"
+        for group in range(4):
+            np.testing.assert_array_equal(found.weights[name.format(group)], source.weights[name.format(0)])
+
+
+def test_positions_and_a_vocabulary_can_be_changed_on_the_way(tmp_path):
+    source = checkpoint()
+    tf1.write(source.replace(vocabulary=None), tmp_path / "released")
+    (tmp_path / "mine.model").write_bytes(VOCABULARY.data)
+    done = run(
+        "--input", tmp_path / "released", "--output", tmp_path / "model", "--max_position_embeddings=40",
+        "--vocabulary", tmp_path / "mine.model",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "had 16 rows, now 40" in done.stdout
+    found = read_checkpoint(tmp_path / "model")
+    assert found.config.max_position_embeddings == 40 and found.vocabulary.data == VOCABULARY.data
+
+
+def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
+    weights = dict(checkpoint().weights)
+    bare = write_tf1(tmp_path / "bare" / "model.ckpt", weights)
+    weights["bert/pooler/dense/kernel_renamed"] = weights.pop("bert/pooler/dense/kernel")
+    renamed = write_tf1(tmp_path / "renamed" / "model.ckpt", weights)
+    config = tmp_path / "config.json"
+    small_config().to_json_file(config)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    out = tmp_path / "out"
+    cases = [
+        (["--input", tmp_path / "nothing", "--output", out], "nothing holds no weights"),
+        (["--input", "", "--output", out], "path of the checkpoint is empty"),
+        (["--input", bare, "--output", out], "--albert_config_file"),
+        (
+            ["--input", renamed, "--output", out, "--albert_config_file", config],
+            "no value for bert/pooler/dense/kernel",
+        ),
+        (["--input", bare, "--output", tmp_path / "full", "--albert_config_file", config], "letter.txt"),
+        (["--input", bare, "--output", config, "--albert_config_file", config], "it is a file"),
+        (["--input", bare, "--output", out, "--albert_config_file", "albert_base_v2"], r"has shape \[50, 8\]"),
+        (["--output", out], "input"),
+    ]
+    for arguments, message in cases:
+        done = run(*arguments)
+        assert done.returncode == 1, done.stdout
+        assert "Traceback" not in done.stderr
+        assert re.search(message, done.stderr), done.stderr
+        assert not out.exists()
+    assert (tmp_path / "full" / "letter.txt").read_text() == "dear"

@@ -1,0 +1,138 @@
+"""albert_tf.formats.reading: every form is known by what is there, and what is none of them is told in one sentence."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import tarfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import checkpointing
+from albert_tf.errors import InputError
+from albert_tf.formats import hugging_face, portable, tf1
+from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
+from albert_tf.formats.reading import read_checkpoint
+from albert_tf.head_config import HeadConfig
+from tests import toy_vocabulary
+from tests.checkpoint_files import random_weights, small_config, write_tf1
+
+
+@pytest.fixture(scope="module")
+def source() -> Checkpoint:
+    config = small_config()
+    vocabulary = Vocabulary("30k-clean.model", pathlib.Path(toy_vocabulary.number_model()).read_bytes())
+    return Checkpoint("source", "model", random_weights(config), config, HeadConfig("pretraining"), vocabulary)
+
+
+def _run(directory, source):
+    variables = {name: tf.Variable(value) for name, value in source.weights.items()}
+    named = checkpointing.training_variables(variables, {"iterations": tf.Variable(7, dtype=tf.int64)})
+    source.config.to_json_file(directory / "albert_config.json")
+    source.vocabulary.write(directory)
+    return checkpointing.save(str(directory), 1000, named, {})
+
+
+def _archive(directory, source):
+    tf1.write(source, directory / "albert_small")
+    with tarfile.open(directory / "albert_small.tar.gz", "w:gz") as tar:
+        tar.add(directory / "albert_small", "albert_small")
+    shutil.rmtree(directory / "albert_small")
+    return directory / "albert_small.tar.gz"
+
+
+def _portable(directory, source):
+    portable.write(source, directory / "model")
+    return directory / "model"
+
+
+def _hugging_face(directory, source):
+    hugging_face.write(source, directory / "model")
+    return directory / "model"
+
+
+def _tf1(directory, source):
+    tf1.write(source, directory / "model")
+    return directory / "model"
+
+
+FORMS = {
+    "portable directory": _portable,
+    "Hugging Face directory": _hugging_face,
+    "safetensors file": lambda *arguments: _hugging_face(*arguments) / "model.safetensors",
+    "TF1 directory": _tf1,
+    "TF1 prefix": lambda *arguments: _tf1(*arguments) / "model.ckpt-best",
+    "TF1 index": lambda *arguments: _tf1(*arguments) / "model.ckpt-best.index",
+    "TF1 data": lambda *arguments: _tf1(*arguments) / "model.ckpt-best.data-00000-of-00001",
+    "TF1 archive": _archive,
+    "run": lambda directory, source: pathlib.Path(_run(directory, source)).parent.parent,
+    "checkpoint of a run": _run,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_config_head_and_vocabulary_come_from_every_form(tmp_path, source, form):
+    path = FORMS[form](tmp_path, source)
+    found = read_checkpoint(path)
+    assert set(found.weights) == set(source.weights)
+    for name, value in source.weights.items():
+        assert found.weights[name].dtype == np.float32
+        np.testing.assert_array_equal(found.weights[name], value, err_msg=name)
+    assert found.config == source.config
+    assert found.vocabulary is not None and found.vocabulary.data == source.vocabulary.data
+    assert found.vocabulary.tokenizer().cls_id == 2
+    if "run" not in form:
+        assert found.head == source.head
+
+
+def test_a_config_is_taken_where_the_source_has_none(tmp_path, source):
+    prefix = write_tf1(tmp_path / "model.ckpt", source.weights)
+    assert read_checkpoint(prefix).config is None
+    assert read_checkpoint(prefix, source.config).config == source.config
+    tf1.write(source, tmp_path / "told")
+    other = small_config(hidden_dropout_prob=0.5)
+    assert read_checkpoint(tmp_path / "told", other).config == source.config
+
+
+@pytest.mark.parametrize("form", ["portable directory", "TF1 directory", "TF1 prefix", "run"])
+def test_an_address_works_like_a_local_path(tmp_path, source, form):
+    path = FORMS[form](tmp_path, source)
+    found = read_checkpoint(f"file://{path}")
+    assert found.path == f"file://{path}" and found.config == source.config
+    np.testing.assert_array_equal(
+        found.weights["cls/predictions/output_bias"], source.weights["cls/predictions/output_bias"]
+    )
+
+
+def test_what_is_no_checkpoint_is_told(tmp_path):
+    with pytest.raises(InputError, match="path of the checkpoint is empty"):
+        read_checkpoint("")
+    with pytest.raises(InputError, match="nothing_here holds no weights: .*albert_base_v2"):
+        read_checkpoint(tmp_path / "nothing_here")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty holds no weights: none of its 0 files"):
+        read_checkpoint(tmp_path / "empty")
+    (tmp_path / "text.txt").write_text("hello")
+    with pytest.raises(InputError, match="text.txt holds no weights that are known here"):
+        read_checkpoint(tmp_path / "text.txt")
+    (tmp_path / "no.tar.gz").write_bytes(b"not an archive")
+    with pytest.raises(InputError, match="no.tar.gz"):
+        read_checkpoint(tmp_path / "no.tar.gz")
+
+
+def test_damage_is_told_with_the_file(tmp_path, source):
+    portable.write(source, tmp_path / "m")
+    weights = tmp_path / "m" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    with pytest.raises(InputError, match="cannot read .*model.safetensors"):
+        read_checkpoint(tmp_path / "m")
+    weights.write_bytes(b"")
+    with pytest.raises(InputError, match="cannot read .*model.safetensors"):
+        read_checkpoint(tmp_path / "m")
+    weights.write_bytes(whole)
+    (tmp_path / "m" / "albert_config.json").write_text("{")
+    with pytest.raises(InputError, match="albert_config.json is not a JSON file"):
+        read_checkpoint(tmp_path / "m")
