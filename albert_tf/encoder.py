@@ -160,6 +160,8 @@ class AlbertEncoder(Float32Layer):
                     block_of_parts[key] = len(self.blocks)
                     self.blocks.append(self._new_block(*key))
                 self._block_of_call.append(block_of_parts[key])
+        for block in self.blocks:  # tf.train.Checkpoint does not look into the lists of Keras 3
+            setattr(self, block.name, block)
 
     @property
     def layers(self) -> list[tf.keras.layers.Layer]:

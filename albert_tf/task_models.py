@@ -178,19 +178,14 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
 
         Args:
             inputs: as for `AlbertModel`, and `p_mask` [B,S], 1 where an answer can neither start nor end (without it,
-                only padding); `start_positions` [B], the true starts, which training needs.
+                only padding); `start_positions` [B], the true starts, which the loss of the end needs.
             training, dropout_seed: as for `AlbertModel`.
 
         Returns:
             The outputs of `AnswerableSpanHead`; `end_logits` is among them where `start_positions` is given. In a
             tf.function that does not use those of the search, they are not computed.
-
-        Raises:
-            InputError: training without `start_positions`.
         """
         start_positions = inputs.get("start_positions")
-        if training and start_positions is None:
-            raise InputError("the inputs have no start_positions, but in training the end is scored for the true start")
         outputs, head_seed = self._encode(inputs, training, dropout_seed)
         p_mask = inputs.get("p_mask")
         if p_mask is None and inputs.get("input_mask") is not None:

@@ -146,6 +146,21 @@ def test_a_keras_file_holds_weights_and_outputs(kind, tmp_path):
     np.testing.assert_array_equal(flat(model(inputs)), flat(loaded(inputs)))
 
 
+def test_an_object_checkpoint_and_a_weights_file_hold_every_weight(tmp_path):
+    for kind in ("pretraining", "answerable_span"):
+        model, others = make(kind, parameter_sharing="ffn"), [make(kind, parameter_sharing="ffn") for _ in range(2)]
+        randomise(model)
+        path = tf.train.Checkpoint(model=model).write(str(tmp_path / kind))
+        tf.train.Checkpoint(model=others[0]).read(path).assert_consumed()
+        model.save_weights(tmp_path / f"{kind}.weights.h5")
+        others[1].load_weights(tmp_path / f"{kind}.weights.h5")
+        for name, variable in model.named_variables().items():
+            for other in others:
+                np.testing.assert_array_equal(
+                    np.asarray(variable), np.asarray(other.named_variables()[name]), err_msg=name
+                )
+
+
 def test_a_new_process_trains_on_as_if_it_were_the_old_one(tmp_path):
     model, inputs = make("classifier", classifier_dropout_prob=0.0), make_inputs("classifier")
     labels = np.array([0, 2, 1, 1], np.int32)
