@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from albert_tf.formats import portable, tf1
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
@@ -146,3 +147,20 @@ def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
         assert re.search(message, done.stderr), done.stderr
         assert not out.exists()
     assert (tmp_path / "full" / "letter.txt").read_text() == "dear"
+
+
+def test_what_the_model_has_no_place_for_is_kept_in_a_file_of_its_own(tmp_path):
+    source = checkpoint(head=HeadConfig("span"))
+    extra = {
+        "bert/pooler/dense/kernel": np.ones((24, 24), np.float32),
+        "bert/pooler/dense/bias": np.ones(24, np.float32),
+        "my/counter": np.array(5, np.int64),
+    }
+    source = source.replace(weights={**source.weights, **extra})
+    portable.write(source, tmp_path / "model")
+    assert "albert.pooler.weight" not in safetensors.numpy.load_file(tmp_path / "model" / "model.safetensors")
+    found = read_checkpoint(tmp_path / "model")
+    assert_same(found, source)
+    assert found.weights["my/counter"].shape == () and found.head == HeadConfig("span")
+    tf1.write(found, tmp_path / "back")
+    assert_same(read_checkpoint(tmp_path / "back"), source)

@@ -4,6 +4,7 @@ albert_config.json   the released keys
 head_config.json     what stands on the encoder
 config.json          both for Hugging Face transformers, where it can hold the model as it is
 model.safetensors    weights under Hugging Face names
+other_weights.safetensors   what the source had beside its model, such as a pooler for which the head has no use
 spiece.model …       the tokenizer's file, when there is one
 """
 
@@ -27,8 +28,9 @@ from albert_tf.head_config import HEAD_CONFIG_FILE, KINDS, LABELLED_KINDS, HeadC
 
 CONFIG_FILE = "albert_config.json"
 WEIGHTS_FILE = "model.safetensors"
+OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 HUGGING_FACE_CONFIG_FILE = "config.json"
-_FILES = (CONFIG_FILE, HEAD_CONFIG_FILE, HUGGING_FACE_CONFIG_FILE, WEIGHTS_FILE, *VOCABULARY_FILES)
+_FILES = (CONFIG_FILE, HEAD_CONFIG_FILE, HUGGING_FACE_CONFIG_FILE, WEIGHTS_FILE, OTHER_WEIGHTS_FILE, *VOCABULARY_FILES)
 
 
 def read(directory: str | os.PathLike[str]) -> Checkpoint:
@@ -39,11 +41,10 @@ def read(directory: str | os.PathLike[str]) -> Checkpoint:
     """
     directory = os.fspath(directory)
     config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
-    file = os.path.join(directory, WEIGHTS_FILE)
-    try:
-        tensors = safetensors.numpy.load_file(file)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise InputError(f"cannot read {file}: {error}") from error
+    tensors = _read_tensors(os.path.join(directory, WEIGHTS_FILE))
+    others = os.path.join(directory, OTHER_WEIGHTS_FILE)
+    if os.path.exists(others):
+        tensors.update(_read_tensors(others))
     weights = {}
     for name in _all_names(config):
         stored, transposed = hugging_face_names.to_hugging_face(name)
@@ -69,17 +70,21 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> None:
     config, head = checkpoint.config, checkpoint.head or head_from_weights(checkpoint.weights)
     if config is None:
         raise InputError(f"{checkpoint.path} tells no sizes, which a portable directory needs: give its config")
-    tensors = {}
+    needed = weight_names.variable_shapes(config, head)
+    tensors: dict[str, dict[str, np.ndarray]] = {WEIGHTS_FILE: {}, OTHER_WEIGHTS_FILE: {}}
     for name, value in checkpoint.weights.items():
         stored, transposed = _stored_name(name)
-        tensors[stored] = np.array(value.T if transposed else value, order="C")
+        file_name = WEIGHTS_FILE if name in needed else OTHER_WEIGHTS_FILE
+        tensors[file_name][stored] = np.array(value.T if transposed else value, order="C")
     with files.atomic_directory(directory, replaces=_FILES) as aside:
         config.to_json_file(os.path.join(aside, CONFIG_FILE))
         head.write(aside)
         if values := _hugging_face_values(checkpoint, config, head):
             files.write_json(os.path.join(aside, HUGGING_FACE_CONFIG_FILE), values)
-        with files.atomic_write(os.path.join(aside, WEIGHTS_FILE)) as file:
-            file.write(safetensors.numpy.save(tensors, metadata={"format": "pt"}))
+        for file_name, named in tensors.items():
+            if named:
+                with files.atomic_write(os.path.join(aside, file_name)) as file:
+                    file.write(safetensors.numpy.save(named, metadata={"format": "pt"}))
         if checkpoint.vocabulary is not None:
             write_vocabulary(checkpoint.vocabulary, aside, config.max_position_embeddings)
 
@@ -110,6 +115,13 @@ def _hugging_face_values(checkpoint: Checkpoint, config: AlbertConfig, head: Hea
         return None
     ids, _ = special_ids(checkpoint.vocabulary)
     return hugging_face_config.to_values(config, head, ids)
+
+
+def _read_tensors(file: str) -> dict[str, np.ndarray]:
+    try:
+        return safetensors.numpy.load_file(file)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise InputError(f"cannot read {file}: {error}") from error
 
 
 def _all_names(config: AlbertConfig) -> Iterator[str]:
