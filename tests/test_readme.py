@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.describe import paper_figure
 from tests import source_files
@@ -23,10 +24,11 @@ _NOT_RUN = "<!-- not run by the tests: "
 _SEQUENCE = 512
 
 
-def commands() -> list[str]:
-    """The shell blocks that are to be run, in order."""
-    parts = re.split(r"```sh\n(.*?)```", README, flags=re.DOTALL)
-    return [block for before, block in zip(parts[::2], parts[1::2]) if _NOT_RUN not in before.rstrip().splitlines()[-1]]
+def commands() -> list[tuple[str, str]]:
+    """The shell and Python blocks that are to be run, in order: program and text."""
+    parts = re.split(r"```(sh|python)\n(.*?)```", README, flags=re.DOTALL)
+    blocks = zip(parts[::3], parts[1::3], parts[2::3])
+    return [(kind, block) for before, kind, block in blocks if _NOT_RUN not in before.rstrip().splitlines()[-1]]
 
 
 def rows(heading: str) -> list[dict[str, str]]:
@@ -53,8 +55,9 @@ def test_every_command_runs_as_written(tmp_path: pathlib.Path):
     folder = tmp_path / "work"
     folder.mkdir()
     assert len(commands()) >= 7
-    for command in commands():
-        result = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True)
+    for kind, command in commands():
+        program = ["sh", "-ec"] if kind == "sh" else ["python", "-c"]
+        result = subprocess.run([*program, command], cwd=folder, env=environment, capture_output=True, text=True)
         assert result.returncode == 0, f"{command}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
     assert (folder / "run" / "model" / "model.safetensors").is_file()
 
@@ -82,6 +85,11 @@ def test_every_path_named_exists(page):
     ]
     for path in [*links, *named]:
         assert (REPOSITORY / path).exists(), path
+
+
+def test_every_class_named_is_public():
+    named = set(re.findall(r"`(Albert\w+)`", README))
+    assert "AlbertForPreTraining" in named and named <= set(albert_tf.__all__)
 
 
 @pytest.mark.parametrize("page", PAGES)
