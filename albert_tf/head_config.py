@@ -69,6 +69,11 @@ class HeadConfig:
             )
 
     @property
+    def model_class(self) -> str:
+        """The name of the model that has this head."""
+        return KINDS[self.kind][1] or "AlbertForAnswerableQuestionAnswering"
+
+    @property
     def has_pooler(self) -> bool:
         """Whether the head stands on the pooled vector; a model without such a head has no pooler."""
         return KINDS[self.kind][0]

@@ -12,6 +12,7 @@ import numpy as np
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint
+from albert_tf.formats.head_names import has_matrices
 
 POSITIONS = "bert/embeddings/position_embeddings"
 
@@ -124,12 +125,17 @@ def match(
     _check_fewer_groups(checkpoint, shapes)
     for name in matched:
         _check_shape(checkpoint.path, name, weights[name].shape, shapes[name])
+    unused = {name: array.shape for name, array in checkpoint.weights.items() if name not in shapes}
+    head = checkpoint.head
+    if head is not None and has_matrices(head.kind, unused):
+        labels = "" if head.num_labels is None else f" with {head.num_labels} labels"
+        notes.append(f"it has a head of the kind {head.kind}{labels}, which {head.model_class} takes")
     return weights, LoadReport(
         path=checkpoint.path,
         form=checkpoint.form,
         matched={name: shapes[name] for name in matched},
         missing={name: shapes[name] for name in missing},
-        unused={name: array.shape for name, array in checkpoint.weights.items() if name not in shapes},
+        unused=unused,
         slots=checkpoint.slots,
         left_out=checkpoint.left_out,
         notes=tuple(notes),

@@ -184,3 +184,21 @@ def test_positions_are_cut_or_repeated():
         loading.with_positions(source, 0)
     with pytest.raises(InputError, match="has no bert/embeddings/position_embeddings"):
         loading.with_positions(checkpoint(weights={}), 10)
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        (
+            HeadConfig("classifier", num_labels=3),
+            "classifier with 3 labels, which AlbertForSequenceClassification takes",
+        ),
+        (HeadConfig("span"), "span, which AlbertForQuestionAnswering takes"),
+        (HeadConfig("answerable_span"), "answerable_span, which AlbertForAnswerableQuestionAnswering takes"),
+    ],
+)
+def test_a_head_that_is_not_used_is_offered(head, told):
+    weights = {**random_weights(small_config()), **random_weights(small_config(), head)}
+    model = AlbertForPreTraining(small_config())
+    report = loading.load(checkpoint(weights=weights, head=head), model.named_variables())
+    assert report.notes == (f"it has a head of the kind {told}",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -17,6 +17,11 @@ _TELLTALES = (
     (("output_weights",), "classifier"),
     (("cls/predictions/transform/dense/kernel",), "masked_lm"),
 )
+
+
+def has_matrices(kind: str, names: Iterable[str]) -> bool:
+    """Whether the matrices by which a kind of head is known are among the names."""
+    return any(kind == other and {*names}.issuperset(matrices) for matrices, other in _TELLTALES)
 
 
 def head_from_weights(weights: Mapping[str, np.ndarray]) -> HeadConfig:
