@@ -11,6 +11,7 @@ from typing import Any
 from albert_tf import files, weight_names
 from albert_tf.errors import InputError
 
+CONFIG_FILE = "albert_config.json"
 PARAMETER_SHARING = ("all", "attention", "ffn", "none")
 HIDDEN_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear", "")
 

@@ -19,6 +19,7 @@ from albert_tf.files import atomic_write, read_json, write_json
 
 SETTINGS_FILE = "tokenizer_config.json"
 SENTENCEPIECE_FILE, WORDPIECE_FILE = "spiece.model", "vocab.txt"  # in a portable directory, as Hugging Face has them
+RELEASED_SENTENCEPIECE_FILE = "30k-clean.model"
 
 
 class Tokenizer(abc.ABC):

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
     from albert_tf.head_config import HeadConfig
 
+# A variable of a block: its name up to the group's number, that number, what follows, and in that the inner group's.
+BLOCK = re.compile(r"(bert/encoder/transformer/group_)(\d+)(/inner_group_(\d+)/.+)")
+
 
 def named_variables(model: Any) -> dict[str, Any]:
     """Released name to variable, for an `AlbertModel` or a model that holds one as `.albert`, with any heads."""
