@@ -181,12 +181,13 @@ _HEAD_SHAPES: dict[str, Callable[[Any, Any], Shapes]] = {
 }
 
 
+_FEED_FORWARD = "/ffn_1/|/LayerNorm_1/"
 # The first pattern that is found in a released name tells the part it belongs to.
 _PARTS = (
     ("embedding_hidden_mapping_in", "projection"),
     ("bert/embeddings", "embeddings"),
     ("/attention_1/|/LayerNorm/", "attention"),
-    ("/ffn_1/|/LayerNorm_1/", "feed_forward"),
+    (_FEED_FORWARD, "feed_forward"),
     ("bert/pooler", "pooler"),
     ("cls/seq_relationship", "sentence_head"),
 )
@@ -198,3 +199,8 @@ def part_of(name: str) -> str:
     if name.startswith("cls/predictions"):
         return "masked_lm_head"
     return next(part for pattern, part in _PARTS if re.search(pattern, name))
+
+
+def is_feed_forward(name: str) -> bool:
+    """Whether a variable of a block (`BLOCK`) is of the feed-forward half, which is shared apart from attention."""
+    return re.search(_FEED_FORWARD, name) is not None

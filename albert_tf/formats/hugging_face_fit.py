@@ -5,7 +5,6 @@ There every layer of a group shares all its parameters, and embeddings are alway
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,12 +12,12 @@ import numpy as np
 from albert_tf import weight_names
 from albert_tf.config import AlbertConfig
 from albert_tf.formats.hugging_face_config import group_of_layer
+from albert_tf.formats.unsharing import copied_to_layers
 
 Weights = Mapping[str, np.ndarray]
 Fitted = tuple[AlbertConfig, Weights, tuple[str, ...]]  # the last are notes: what was changed, one sentence each
 
 _PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
-_BLOCK = re.compile(r"(bert/encoder/transformer/group_)(\d+)(/.*)")
 
 
 def fit(config: AlbertConfig, weights: Weights) -> Fitted:
@@ -56,7 +55,7 @@ def drop_identity(config: AlbertConfig, weights: Weights) -> Fitted:
 
 def _fit_groups(config: AlbertConfig, weights: Weights) -> Fitted:
     layers = config.num_hidden_layers
-    present = {int(match[2]) for match in map(_BLOCK.fullmatch, weights) if match}
+    present = {int(match[2]) for match in map(weight_names.BLOCK.fullmatch, weights) if match}
     for groups in (config.num_hidden_groups, layers):
         theirs = [group_of_layer(layer, layers, groups) for layer in range(layers)]
         if config.layer_parts() == [*zip(theirs, theirs)] and present == {*range(groups)}:
@@ -66,16 +65,4 @@ def _fit_groups(config: AlbertConfig, weights: Weights) -> Fitted:
         f"into {layers} groups: each of the {layers} layers has a copy of the parameters it shared"
     )
     unshared = config.replace(parameter_sharing="none", num_hidden_groups=layers)
-    return unshared, _copy_to_layers(config, weights), (note,)
-
-
-def _copy_to_layers(config: AlbertConfig, weights: Weights) -> Weights:
-    copies = {name: value for name, value in weights.items() if not _BLOCK.fullmatch(name)}
-    for name, value in weights.items():
-        match = _BLOCK.fullmatch(name)
-        if match:
-            is_attention = weight_names.part_of(name) == "attention"
-            for layer, (attention, feed_forward) in enumerate(config.layer_parts()):
-                if int(match[2]) == (attention if is_attention else feed_forward):
-                    copies[f"{match[1]}{layer}{match[3]}"] = value
-    return copies
+    return unshared, copied_to_layers(config, weights), (note,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -13,12 +12,11 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.head_names import head_from_weights
+from albert_tf.formats.unsharing import copied_to_layers
 from albert_tf.tokenizer import save_vocabulary
 
 # May be in the directory of an earlier checkpoint and not in that of a later one.
 _OPTIONAL_FILES = ("30k-clean.model", "vocab.txt", "tokenizer_config.json", "head_config.json")
-_BLOCK = re.compile(r"bert/encoder/transformer/group_(\d+)/(inner_group_\d+/.+)")
-_FEED_FORWARD = re.compile(r"inner_group_\d+/(ffn_1|LayerNorm_1)/")
 
 
 def write(
@@ -98,7 +96,7 @@ def released_form(checkpoint: Checkpoint) -> tuple[Checkpoint, tuple[str, ...]]:
         f"parameter_sharing {config.parameter_sharing!r} was written as num_hidden_groups {layers}: each layer has a "
         "copy of the shared part"
     )
-    return checkpoint.replace(config=unshared, weights=_copied_to_layers(checkpoint, config)), (note,)
+    return checkpoint.replace(config=unshared, weights=copied_to_layers(config, checkpoint.weights)), (note,)
 
 
 def _refuse_what_cannot_be_held(config: AlbertConfig, path: str) -> None:
@@ -111,17 +109,6 @@ def _refuse_what_cannot_be_held(config: AlbertConfig, path: str) -> None:
         problems.append("embedding_projection with embedding_size = hidden_size (the released code has none there)")
     if problems:
         raise InputError(f"{path} cannot be written as a TF1 checkpoint, which does not hold {'; '.join(problems)}")
-
-
-def _copied_to_layers(checkpoint: Checkpoint, config: AlbertConfig) -> dict[str, np.ndarray]:
-    """The weights with group_L for layer L in the place of the parts that layers share."""
-    weights = {name: value for name, value in checkpoint.weights.items() if not _BLOCK.fullmatch(name)}
-    blocks = [match for match in map(_BLOCK.fullmatch, checkpoint.weights) if match]
-    for layer, (attention, feed_forward) in enumerate(config.layer_parts()):
-        for match in blocks:
-            if int(match[1]) == (feed_forward if _FEED_FORWARD.match(match[2]) else attention):
-                weights[f"bert/encoder/transformer/group_{layer}/{match[2]}"] = checkpoint.weights[match[0]]
-    return weights
 
 
 def _as_stored(value: np.ndarray) -> np.ndarray:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from albert_tf import weight_names
 from albert_tf.errors import InputError
 
-_BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
-_BLOCK_NAME = re.compile(r"bert/encoder/transformer/group_(\d+)/inner_group_(\d+)/")
+_INTERMEDIATE = "bert/encoder/transformer/group_0/inner_group_0/ffn_1/intermediate/dense/kernel"
 
 
 def sizes_from_weights(weights: Mapping[str, np.ndarray], path: str) -> dict[str, Any]:
@@ -31,8 +30,8 @@ def sizes_from_weights(weights: Mapping[str, np.ndarray], path: str) -> dict[str
         return weights[name].shape[0], weights[name].shape[1]
 
     vocab_size, embedding_size = shape("bert/embeddings/word_embeddings")
-    hidden_size, intermediate_size = shape(f"{_BLOCK}/ffn_1/intermediate/dense/kernel")
-    blocks = [match for match in map(_BLOCK_NAME.match, weights) if match]
+    hidden_size, intermediate_size = shape(_INTERMEDIATE)
+    blocks = [match for match in map(weight_names.BLOCK.fullmatch, weights) if match]
     has_projection = "bert/encoder/embedding_hidden_mapping_in/kernel" in weights
     return {
         "vocab_size": vocab_size,
@@ -41,7 +40,7 @@ def sizes_from_weights(weights: Mapping[str, np.ndarray], path: str) -> dict[str
         "intermediate_size": intermediate_size,
         "max_position_embeddings": shape("bert/embeddings/position_embeddings")[0],
         "type_vocab_size": shape("bert/embeddings/token_type_embeddings")[0],
-        "num_hidden_groups": len({match[1] for match in blocks}),
-        "inner_group_num": len({match[2] for match in blocks}),
+        "num_hidden_groups": len({match[2] for match in blocks}),
+        "inner_group_num": len({match[4] for match in blocks}),
         **({"embedding_projection": True} if has_projection and embedding_size == hidden_size else {}),
     }
