@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +9,8 @@ import numpy as np
 from absl import flags
 
 from albert_tf.errors import InputError, run_main
-from albert_tf.tokenization import UNDERLINE, load_saved_tokenizer
+from albert_tf.tokenization import UNDERLINE
+from albert_tf.weight_names import part_of
 
 if TYPE_CHECKING:
     from albert_tf.models import AlbertForPreTraining
@@ -89,12 +89,20 @@ def main(argv: Sequence[str]) -> int:
     for text in FLAGS.text:
         if GAP not in text:
             raise InputError(f"--text={text!r} has no {GAP}: put one where a piece is to be found")
-    if not os.path.isdir(FLAGS.model):
-        raise InputError(f"--model={FLAGS.model} is not a directory: give a portable model directory")
-    tokenizer = load_saved_tokenizer(FLAGS.model)
     from albert_tf.models import AlbertForPreTraining
 
     model = AlbertForPreTraining.from_pretrained(FLAGS.model)
+    if model.vocabulary is None:
+        raise InputError(
+            f"--model={FLAGS.model} has no vocabulary: python -m albert_tf.convert with --vocabulary puts one beside it"
+        )
+    at_random = [name for name in model.load_report.missing if part_of(name) == "masked_lm_head"]
+    if at_random:
+        raise InputError(
+            f"--model={FLAGS.model} has no {at_random[0]}, so no masked-LM head that could fill a gap: give a "
+            "pre-trained model"
+        )
+    tokenizer = model.vocabulary.tokenizer()
     tokenizer.check_config(model.config.vocab_size)
     for text, gaps in zip(FLAGS.text, fill_mask(model, tokenizer, FLAGS.text, FLAGS.top_k)):
         print(text)
@@ -104,7 +112,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("model", None, "A portable model directory with its vocabulary, such as OUTPUT_DIR/model.")
+    flags.DEFINE_string("model", None, "A pre-trained model with its vocabulary, such as OUTPUT_DIR/model.")
     flags.DEFINE_multi_string("text", None, "A text with [MASK] in it; may be given several times.")
     flags.DEFINE_integer("top_k", 5, "How many pieces for each gap.")
     flags.mark_flags_as_required(["model", "text"])

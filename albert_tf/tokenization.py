@@ -18,7 +18,7 @@ import sentencepiece
 from albert_tf import wordpiece
 from albert_tf.errors import InputError
 from albert_tf.text_cleanup import clean, clean_batch
-from albert_tf.tokenizer import SENTENCEPIECE_FILE, Tokenizer, missing_piece, read_settings
+from albert_tf.tokenizer import SENTENCEPIECE_FILE, Tokenizer, missing_piece
 from albert_tf.wordpiece import WordPieceTokenizer
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -81,25 +81,6 @@ def make_tokenizer(
             "[CLS], [SEP] and [MASK]"
         )
     return SentencePieceTokenizer(vocab_file, data, do_lower_case, keep_accents, flag)
-
-
-def load_saved_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
-    """Reads what `Tokenizer.save` wrote, clean-up settings included.
-
-    Raises:
-        InputError: the directory has no vocabulary, or a broken one.
-    """
-    directory = os.fspath(directory)
-    settings = read_settings(directory)
-    for name in (SentencePieceTokenizer.saved_name, WordPieceTokenizer.saved_name):
-        if os.path.exists(os.path.join(directory, name)):
-            return load_tokenizer(
-                os.path.join(directory, name),
-                do_lower_case=settings.get("do_lower_case", True),
-                keep_accents=settings.get("keep_accents", False),
-            )
-    names = f"{SentencePieceTokenizer.saved_name} nor {WordPieceTokenizer.saved_name}"
-    raise InputError(f"{directory} has no vocabulary: neither {names}")
 
 
 class SentencePieceTokenizer(Tokenizer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,21 +142,52 @@ class Tokenizer(abc.ABC):
 
 
 def save_vocabulary(
-    directory: str | os.PathLike[str], name: str, data: bytes, do_lower_case: bool, keep_accents: bool
+    directory: str | os.PathLike[str],
+    name: str,
+    data: bytes,
+    do_lower_case: bool,
+    keep_accents: bool,
+    others: Mapping[str, Any] | None = None,
 ) -> str:
-    """Writes a vocabulary's file and tokenizer_config.json beside it, which Hugging Face's tokenizers read too."""
+    """Writes a vocabulary's file and tokenizer_config.json beside it, which Hugging Face's tokenizers read too.
+
+    Args:
+        directory: where.
+        name: of the vocabulary's file.
+        data: its bytes.
+        do_lower_case, keep_accents: the clean-up.
+        others: further keys of tokenizer_config.json.
+
+    Returns:
+        The path of the vocabulary's file.
+    """
     path = os.path.join(os.fspath(directory), name)
     with atomic_write(path) as file:
         file.write(data)
-    settings = {"do_lower_case": do_lower_case, "keep_accents": keep_accents, "remove_space": True}
+    settings = {"do_lower_case": do_lower_case, "keep_accents": keep_accents, "remove_space": True, **(others or {})}
     write_json(os.path.join(os.fspath(directory), SETTINGS_FILE), settings)
     return path
 
 
-def read_settings(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """What tokenizer_config.json in a directory says; empty where there is none."""
+def read_settings(directory: str | os.PathLike[str]) -> dict[str, bool]:
+    """The clean-up that tokenizer_config.json in a directory tells: `do_lower_case` and `keep_accents`, those it has.
+
+    Hugging Face's WordPiece class has no `keep_accents`: there `strip_accents` false means the same.
+
+    Raises:
+        InputError: the file is not a JSON object, or one of the two is neither true nor false.
+    """
     path = os.path.join(os.fspath(directory), SETTINGS_FILE)
-    return read_json(path) if os.path.exists(path) else {}
+    values = read_json(path) if os.path.exists(path) else {}
+    if not isinstance(values, dict):
+        raise InputError(f"{path} holds {values!r:.40} in place of a JSON object of settings: correct it or remove it")
+    found = {name: values[name] for name in ("do_lower_case", "keep_accents") if values.get(name) is not None}
+    for name, value in found.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{path}: {name} is {value!r}: give true or false")
+    if values.get("strip_accents") is False:
+        found.setdefault("keep_accents", True)
+    return found
 
 
 def missing_piece(flag: str, vocab_file: str, piece: str) -> InputError:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.fill_mask import encode_with_gaps, fill_mask
-from albert_tf.models import AlbertForPreTraining
+from albert_tf.models import AlbertForPreTraining, AlbertModel
 from albert_tf.tokenization import load_tokenizer
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "door", "is", "open", "shut", ".", "red"]
@@ -98,7 +98,7 @@ def test_the_command_reads_a_portable_directory(tokenizer, model, tmp_path):
         (["--model=nowhere", "--text=[MASK]"], "nowhere"),
         (["--model=.", "--text=no gap"], "no gap"),
         (["--model=.", "--text=[MASK]", "--top_k=0"], "--top_k=0"),
-        (["--model=tests", "--text=[MASK]"], "has no vocabulary"),
+        (["--model=tests", "--text=[MASK]"], "holds no weights"),
     ],
 )
 def test_wrong_arguments_are_told_in_one_sentence(repository, arguments, message):
@@ -107,3 +107,14 @@ def test_wrong_arguments_are_told_in_one_sentence(repository, arguments, message
     )
     assert done.returncode == 1
     assert message in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("lacks", "message"), [("head", "no masked-LM head"), ("vocabulary", "has no vocabulary")])
+def test_a_model_that_cannot_fill_gaps_is_refused(tokenizer, model, tmp_path, lacks, message):
+    if lacks == "head":
+        AlbertModel(model.config).save_pretrained(tmp_path / "model", tokenizer)
+    else:
+        model.save_pretrained(tmp_path / "model")
+    command = [sys.executable, "-m", "albert_tf.fill_mask", f"--model={tmp_path / 'model'}", "--text=[MASK]"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr

@@ -137,14 +137,14 @@ def test_held_out_records_are_evaluated_and_the_best_kept_apart(long_run):
 
 
 def test_the_output_directory_needs_nothing_else(long_run):
+    from albert_tf.formats.checkpoint import find_vocabulary
     from albert_tf.models import AlbertForPreTraining
-    from albert_tf.tokenization import load_saved_tokenizer
 
     output, _ = long_run
     model = AlbertForPreTraining.from_pretrained(output / "model")
     assert model.config.vocab_size == toy.VOCAB_SIZE
     for directory in (output, output / "model"):
-        tokenizer = load_saved_tokenizer(directory)
+        tokenizer = find_vocabulary(directory).tokenizer()
         assert tokenizer.pieces() == WORDS and tokenizer.do_lower_case is False and tokenizer.keep_accents is True
         assert json.loads((directory / "albert_config.json").read_text())["hidden_size"] == 64
     assert sorted(os.listdir(output / "checkpoints")) == ["step-00000160", "step-00000200"]

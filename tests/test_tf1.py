@@ -18,9 +18,10 @@ from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.optimizer_slots import slots_among
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertForPreTraining, AlbertModel
-from tests import tf1_files
+from tests import tf1_files, toy_vocabulary
 
 WORDS = "bert/embeddings/word_embeddings"
+WORDPIECES = "\n".join(toy_vocabulary.WORDPIECES).encode()
 
 
 def tensors_of(prefix):
@@ -305,13 +306,20 @@ def test_a_tf1_saver_restores_what_was_written(tmp_path):
         assert_same_bits(session.run(variables), weights)
 
 
-@pytest.mark.parametrize("name, written", [("x.model", "30k-clean.model"), ("vocab_chinese.txt", "vocab.txt")])
-def test_the_vocabulary_gets_its_released_name(tmp_path, name, written):
-    vocabulary = Vocabulary(name, b"pieces", do_lower_case=False, keep_accents=True)
+@pytest.mark.parametrize(
+    "name, data, written",
+    [
+        ("x.model", b"pieces", "30k-clean.model"),
+        ("pieces.txt", b"pieces", "30k-clean.model"),
+        ("chinese.vocab", WORDPIECES, "vocab.txt"),
+    ],
+)
+def test_the_vocabulary_gets_the_released_name_of_its_kind(tmp_path, name, data, written):
+    vocabulary = Vocabulary(name, data, do_lower_case=False, keep_accents=True)
     weights = tf1_files.random_weights(tf1_files.SMALL)
     tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL, vocabulary=vocabulary), tmp_path / "out")
-    assert (tmp_path / "out" / written).read_bytes() == b"pieces"
-    assert tf1.read(tmp_path / "out").vocabulary == Vocabulary(written, b"pieces", False, True)
+    assert (tmp_path / "out" / written).read_bytes() == data
+    assert tf1.read(tmp_path / "out").vocabulary == Vocabulary(written, data, False, True)
 
 
 @pytest.mark.parametrize("inner_groups", [1, 2])
@@ -351,7 +359,7 @@ def test_what_the_released_form_cannot_hold_is_refused_by_name(tmp_path, changes
 
 def test_an_earlier_checkpoint_is_replaced_and_nothing_else(tmp_path):
     config, out = tf1_files.SMALL, tmp_path / "out"
-    head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", b"pieces")
+    head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", WORDPIECES)
     tf1.write(Checkpoint("x", "m", tf1_files.random_weights(config, head), config, head, vocabulary), out)
     weights = tf1_files.random_weights(config)
     tf1.write(Checkpoint("x", "m", weights, config), out)

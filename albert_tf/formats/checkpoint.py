@@ -8,9 +8,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from albert_tf import wordpiece
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
-from albert_tf.tokenizer import SENTENCEPIECE_FILE, WORDPIECE_FILE, Tokenizer, save_vocabulary
+from albert_tf.tokenizer import (
+    RELEASED_SENTENCEPIECE_FILE,
+    SENTENCEPIECE_FILE,
+    WORDPIECE_FILE,
+    Tokenizer,
+    read_settings,
+    save_vocabulary,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +43,51 @@ class Vocabulary:
         name = os.path.basename(tokenizer.vocab_file)
         return cls(name, tokenizer.data, tokenizer.do_lower_case, tokenizer.keep_accents)
 
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], do_lower_case: bool | None = None, keep_accents: bool | None = None
+    ) -> Vocabulary:
+        """Reads a tokenizer's file; a clean-up that is None is what tokenizer_config.json beside the file tells.
+
+        Raises:
+            InputError: one of the two files cannot be read.
+        """
+        directory, name = os.path.split(os.fspath(path))
+        given = {"do_lower_case": do_lower_case, "keep_accents": keep_accents}
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise InputError(f"cannot read the vocabulary {os.fspath(path)}: {error.strerror}") from error
+        settings = {**read_settings(directory), **{key: value for key, value in given.items() if value is not None}}
+        return cls(name, data, **settings)
+
+    @property
+    def is_wordpiece(self) -> bool:
+        """Whether the bytes are a WordPiece vocabulary; the name does not count."""
+        return wordpiece.read_vocabulary(self.data) is not None
+
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of this vocabulary."""
         from albert_tf import tokenization  # sentencepiece is needed here alone
 
         return tokenization.make_tokenizer(self.name, self.data, self.do_lower_case, self.keep_accents)
 
-    def write(self, directory: str | os.PathLike[str]) -> None:
-        """Writes the file under the name Hugging Face gives its kind, and tokenizer_config.json."""
-        name = WORDPIECE_FILE if self.name.endswith(".txt") else SENTENCEPIECE_FILE
-        save_vocabulary(directory, name, self.data, self.do_lower_case, self.keep_accents)
+    def write(
+        self,
+        directory: str | os.PathLike[str],
+        sentencepiece_file: str = SENTENCEPIECE_FILE,
+        others: Mapping[str, object] | None = None,
+    ) -> None:
+        """Writes the file under the usual name of its kind, and tokenizer_config.json.
+
+        Args:
+            directory: where.
+            sentencepiece_file: the name of a SentencePiece model; a WordPiece vocabulary is always vocab.txt.
+            others: further keys of tokenizer_config.json.
+        """
+        name = WORDPIECE_FILE if self.is_wordpiece else sentencepiece_file
+        save_vocabulary(directory, name, self.data, self.do_lower_case, self.keep_accents, others)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,26 +123,22 @@ class Checkpoint:
 
 
 # Names under which the tokenizer's file is found beside or inside a checkpoint, in this order.
-VOCABULARY_NAMES = ("30k-clean.model", SENTENCEPIECE_FILE, WORDPIECE_FILE, "vocab_chinese.txt")
+VOCABULARY_NAMES = (RELEASED_SENTENCEPIECE_FILE, SENTENCEPIECE_FILE, WORDPIECE_FILE, "vocab_chinese.txt")
 
 
-def find_vocabulary(
-    directory: str | os.PathLike[str], settings: Mapping[str, object] | None = None
-) -> Vocabulary | None:
+def find_vocabulary(directory: str | os.PathLike[str], do_lower_case: bool | None = None) -> Vocabulary | None:
     """The vocabulary in a directory: a file of a usual name, or else its only `*.model`.
 
     Args:
         directory: where to look, not below.
-        settings: `do_lower_case` and `keep_accents`, where a file beside it tells them.
+        do_lower_case: the clean-up as the source itself tells it; None is as for `Vocabulary.read`.
+
+    Raises:
+        InputError: the file, or tokenizer_config.json beside it, cannot be read.
     """
     names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
     found = [name for name in VOCABULARY_NAMES if name in names]
     models = [name for name in names if name.endswith(".model")]
     if not found and len(models) == 1:
         found = models
-    if not found:
-        return None
-    with open(os.path.join(directory, found[0]), "rb") as file:
-        data = file.read()
-    known = {key: bool(settings[key]) for key in ("do_lower_case", "keep_accents") if settings and key in settings}
-    return Vocabulary(found[0], data, **known)
+    return Vocabulary.read(os.path.join(directory, found[0]), do_lower_case) if found else None

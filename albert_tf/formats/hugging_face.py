@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names, hugging_face_tensors
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
-from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, read_settings, special_ids, write_vocabulary
+from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
 from albert_tf.head_config import KINDS, HeadConfig
 
 CONFIG_FILE = "config.json"
@@ -58,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
         weights=weights,
         config=config,
         head=head,
-        vocabulary=find_vocabulary(directory, read_settings(directory)),
+        vocabulary=find_vocabulary(directory),
         left_out=left_out,
         notes=notes + head_notes,
     )

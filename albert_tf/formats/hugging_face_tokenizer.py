@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from albert_tf import files, tokenizer, wordpiece
+from albert_tf import tokenizer, wordpiece
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Vocabulary
 
 VOCABULARY_FILES = (tokenizer.SENTENCEPIECE_FILE, tokenizer.WORDPIECE_FILE, tokenizer.SETTINGS_FILE)
 
+_SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 _RELEASED_IDS = {"pad": 0, "cls": 2, "sep": 3}
-
-
-def read_settings(directory: str) -> dict[str, Any]:
-    """The clean-up that tokenizer_config.json tells; of the WordPiece class in its words."""
-    settings = tokenizer.read_settings(directory)
-    if settings.get("strip_accents") is False:
-        settings.setdefault("keep_accents", True)
-    return settings
 
 
 def special_ids(vocabulary: Vocabulary | None) -> tuple[dict[str, int], tuple[str, ...]]:
@@ -41,15 +33,13 @@ def write_vocabulary(vocabulary: Vocabulary, directory: str, longest: int) -> No
         directory: where.
         longest: the longest sequence of the model.
     """
-    vocabulary.write(directory)
-    is_wordpiece = vocabulary.name.endswith(".txt")
-    pieces = wordpiece.SPECIAL_PIECES if is_wordpiece else ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
-    values = {
-        **tokenizer.read_settings(directory),
+    is_wordpiece = vocabulary.is_wordpiece
+    pieces = wordpiece.SPECIAL_PIECES if is_wordpiece else _SPECIAL_PIECES
+    others: dict[str, Any] = {
         "tokenizer_class": "BertTokenizer" if is_wordpiece else "AlbertTokenizer",
         "model_max_length": longest,
         **{f"{role}_token": piece for role, piece in zip(("pad", "unk", "cls", "sep", "mask"), pieces)},
     }
     if is_wordpiece:
-        values["strip_accents"] = False if vocabulary.keep_accents else None
-    files.write_json(os.path.join(directory, tokenizer.SETTINGS_FILE), values)
+        others["strip_accents"] = False if vocabulary.keep_accents else None
+    vocabulary.write(directory, others=others)

@@ -23,7 +23,7 @@ from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
-from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, read_settings, special_ids, write_vocabulary
+from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
 from albert_tf.head_config import HEAD_CONFIG_FILE, KINDS, LABELLED_KINDS, HeadConfig
 
 CONFIG_FILE = "albert_config.json"
@@ -57,7 +57,7 @@ def read(directory: str | os.PathLike[str]) -> Checkpoint:
         weights={**weights, **tensors},
         config=config,
         head=HeadConfig.read(directory) or head_from_weights(weights),
-        vocabulary=find_vocabulary(directory, read_settings(directory)),
+        vocabulary=find_vocabulary(directory),
     )
 
 

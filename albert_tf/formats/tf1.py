@@ -13,7 +13,6 @@ from albert_tf.formats.optimizer_slots import slots_among
 from albert_tf.formats.tensor_bundle import OBJECT_GRAPH, TensorBundle
 from albert_tf.formats.tf1_writing import write
 from albert_tf.head_config import HeadConfig
-from albert_tf.tokenizer import read_settings
 
 __all__ = ["read", "read_bundle", "write"]
 FORM = "TF1 checkpoint"
@@ -56,7 +55,7 @@ def _read_unpacked(location: str, path: str, config: AlbertConfig | None) -> Che
     return checkpoint.replace(
         config=config,
         head=HeadConfig.read(directory) or checkpoint.head,
-        vocabulary=find_vocabulary(directory or ".", read_settings(directory)),
+        vocabulary=find_vocabulary(directory or "."),
         notes=notes,
     )
 

@@ -8,15 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
+from albert_tf.formats.checkpoint import Checkpoint
 from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.unsharing import copied_to_layers
-from albert_tf.tokenizer import save_vocabulary
+from albert_tf.head_config import HEAD_CONFIG_FILE
+from albert_tf.tokenizer import RELEASED_SENTENCEPIECE_FILE, SETTINGS_FILE, WORDPIECE_FILE
 
 # May be in the directory of an earlier checkpoint and not in that of a later one.
-_OPTIONAL_FILES = ("30k-clean.model", "vocab.txt", "tokenizer_config.json", "head_config.json")
+_OPTIONAL_FILES = (RELEASED_SENTENCEPIECE_FILE, WORDPIECE_FILE, SETTINGS_FILE, HEAD_CONFIG_FILE)
 
 
 def write(
@@ -45,9 +46,9 @@ def write(
     names = sorted(checkpoint.weights)
     tensors = [_as_stored(checkpoint.weights[name]) for name in names]
     with files.atomic_directory(directory, replaces=_OPTIONAL_FILES) as aside:
-        checkpoint.config.to_json_file(os.path.join(aside, "albert_config.json"))
+        checkpoint.config.to_json_file(os.path.join(aside, CONFIG_FILE))
         if checkpoint.vocabulary is not None:
-            _write_vocabulary(checkpoint.vocabulary, aside)
+            checkpoint.vocabulary.write(aside, sentencepiece_file=RELEASED_SENTENCEPIECE_FILE)
         if checkpoint.head is not None and checkpoint.head != head_from_weights(checkpoint.weights):
             checkpoint.head.write(aside)
         try:
@@ -114,8 +115,3 @@ def _refuse_what_cannot_be_held(config: AlbertConfig, path: str) -> None:
 def _as_stored(value: np.ndarray) -> np.ndarray:
     value = np.asarray(value)
     return value if np.issubdtype(value.dtype, np.integer) or value.dtype == bool else value.astype(np.float32)
-
-
-def _write_vocabulary(vocabulary: Vocabulary, directory: str) -> None:
-    name = "vocab.txt" if vocabulary.name.endswith(".txt") else "30k-clean.model"
-    save_vocabulary(directory, name, vocabulary.data, vocabulary.do_lower_case, vocabulary.keep_accents)

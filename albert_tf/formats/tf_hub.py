@@ -51,10 +51,9 @@ def _read_unpacked(directory: str, path: str, config: AlbertConfig | None) -> Ch
     notes: tuple[str, ...] = ()
     if config is None:
         config, notes = _infer_config(checkpoint, graph, facts)
-    settings = {key: value for key, value in facts.items() if key == _LOWER_CASE and value is not None}
     return checkpoint.replace(
         config=config,
-        vocabulary=find_vocabulary(os.path.join(directory, "assets"), settings),
+        vocabulary=find_vocabulary(os.path.join(directory, "assets"), facts[_LOWER_CASE]),
         notes=(*checkpoint.notes, *notes),
     )
 

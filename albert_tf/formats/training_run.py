@@ -17,7 +17,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
-from albert_tf.tokenizer import read_settings
 
 CONFIG_FILE = "albert_config.json"
 CHECKPOINTS = "checkpoints"
@@ -99,6 +98,6 @@ def read(path: str) -> Checkpoint:
         weights=weights,
         head=head_from_weights(weights),
         config=AlbertConfig.from_json_file(config_file) if os.path.exists(config_file) else None,
-        vocabulary=find_vocabulary(output_dir, read_settings(output_dir)),
+        vocabulary=find_vocabulary(output_dir),
         slots=tuple(name for name in names if not name.startswith(WEIGHTS)),
     )
