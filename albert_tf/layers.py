@@ -153,6 +153,18 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     return x * tf.cast(fused.dropout_factor(tf.shape(x), rate, seed), x.dtype)
 
 
+def drawn_seed(training: bool | None, seed: tf.Tensor | None, *rates: float) -> tf.Tensor | None:
+    """The seed of a call's dropout, int32 [2]: the one given, or else one drawn from tf.random.
+
+    None where nothing is dropped: outside training, or with all `rates` 0.
+    """
+    if not training or not any(rates):
+        return None
+    if seed is None:
+        return tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
+    return seed
+
+
 def dropout_seeds(seed: tf.Tensor | None, count: int) -> list[tf.Tensor | None]:
     """Makes `count` seeds, int32 [2] each, out of one; all None where there is none."""
     if seed is None:

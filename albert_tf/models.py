@@ -11,8 +11,8 @@ from albert_tf.embeddings import AlbertEmbeddings
 from albert_tf.encoder import AlbertEncoder, attention_bias
 from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead, Pooler, SentenceHead
-from albert_tf.layers import dropout_seeds
-from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel, drawn_seed
+from albert_tf.layers import drawn_seed, dropout_seeds
+from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")

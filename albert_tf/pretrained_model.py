@@ -228,15 +228,3 @@ def _head_to_load(
             )
         num_labels = len(checkpoint.weights[OUTPUT_WEIGHTS])
     return HeadConfig(kind, num_labels, tuple(labels), problem_type)
-
-
-def drawn_seed(training: bool | None, seed: tf.Tensor | None, *rates: float) -> tf.Tensor | None:
-    """The seed of a call's dropout, int32 [2]: the one given, or else one drawn from tf.random.
-
-    None where nothing is dropped: outside training, or with all `rates` 0.
-    """
-    if not training or not any(rates):
-        return None
-    if seed is None:
-        return tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
-    return seed

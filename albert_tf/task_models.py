@@ -16,9 +16,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead
-from albert_tf.layers import dropout_seeds
+from albert_tf.layers import drawn_seed, dropout_seeds
 from albert_tf.models import AlbertModel
-from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel, drawn_seed
+from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel
 from albert_tf.task_heads import AnswerableSpanHead, ClassifierHead, SpanHead, TaggerHead
 
 
