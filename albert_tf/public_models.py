@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from typing import Any
 
 from albert_tf.download import fetch
 
@@ -13,31 +11,16 @@ URL_VARIABLE = "ALBERT_TF_MODELS_URL"
 CACHE_VARIABLE = "ALBERT_TF_CACHE"
 
 
-@dataclasses.dataclass(frozen=True)
-class PublicModel:
-    """An archive below `BASE_URL`.
-
-    Attributes:
-        archive: the file's name.
-        sha256: of the archive; None where none is published, then the server's own checksums count.
-    """
-
-    archive: str
-    sha256: str | None = None
-
-
-# Names and archives as in the README of google-research/albert: English versions 1 and 2, and the Chinese models of
-# December 2019. It publishes no checksums.
-PUBLIC_MODELS = {
-    name: PublicModel(f"{name}.tar.gz")
-    for version in ("v1", "v2", "zh")
-    for name in (f"albert_{size}_{version}" for size in ("base", "large", "xlarge", "xxlarge"))
-}
+# As in the README of google-research/albert: English versions 1 and 2, and the Chinese models of December 2019. Each is
+# an archive <name>.tar.gz below `BASE_URL`. No checksums of them are published: the server's own count.
+_NAMES = tuple(
+    f"albert_{size}_{version}" for version in ("v1", "v2", "zh") for size in ("base", "large", "xlarge", "xxlarge")
+)
 
 
 def public_names() -> list[str]:
     """The names `resolve` knows."""
-    return list(PUBLIC_MODELS)
+    return list(_NAMES)
 
 
 def cache_directory() -> str:
@@ -50,7 +33,6 @@ def resolve(
     *,
     cache: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
-    **options: Any,
 ) -> str:
     """The path of a model that is given by path or by public name.
 
@@ -60,7 +42,6 @@ def resolve(
         cache: where archives are kept; None is `cache_directory`.
         base_url: the folder of the archives on the web; None is the environment's ALBERT_TF_MODELS_URL (a mirror), or
             else where they are published.
-        options: further arguments of `download.fetch`.
 
     Returns:
         an existing path, an archive, or, for what is neither, the argument as it is: its reader says what is wrong.
@@ -69,9 +50,8 @@ def resolve(
         InputError: the archive cannot be downloaded.
     """
     given = os.fspath(name_or_path)
-    model = PUBLIC_MODELS.get(given.lower().replace("-", "_"))
-    if model is None or os.path.exists(given) or os.path.exists(f"{given}.index"):
+    name = given.lower().replace("-", "_")
+    if name not in _NAMES or os.path.exists(given) or os.path.exists(f"{given}.index"):
         return given
     base_url = base_url or os.environ.get(URL_VARIABLE) or BASE_URL
-    url = f"{base_url.rstrip('/')}/{model.archive}"
-    return fetch(url, cache or cache_directory(), sha256=model.sha256, **options)
+    return fetch(f"{base_url.rstrip('/')}/{name}.tar.gz", cache or cache_directory())

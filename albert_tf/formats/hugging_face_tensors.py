@@ -103,7 +103,7 @@ def _reader(path: str) -> Callable[[str], Tensors]:
 
 
 def _read_safetensors(path: str) -> Tensors:
-    """By `deserialize`, since safetensors.numpy knows no bfloat16."""
+    """By `deserialize`: safetensors.numpy, from 0.4 to 0.8, ends with a KeyError where a tensor is bfloat16."""
     try:
         with open(path, "rb") as file:
             entries = safetensors.deserialize(file.read())
