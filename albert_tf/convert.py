@@ -43,17 +43,21 @@ def main(argv: Sequence[str]) -> int:
         config = config.replace(max_position_embeddings=FLAGS.max_position_embeddings)
     if FLAGS.vocabulary:
         tokenizer = load_tokenizer(FLAGS.vocabulary, flag="vocabulary")
+        tokenizer.check_config(config.vocab_size)
         checkpoint = checkpoint.replace(vocabulary=Vocabulary.of(tokenizer))
+    checkpoint = loading.with_fitting_vocabulary(checkpoint, config)
     shapes = weight_names.variable_shapes(config, checkpoint.head)
-    _, report = loading.match(checkpoint, shapes, config)
+    weights, report = loading.match(checkpoint, shapes, config)
     print("\n".join(report.lines()))
+    if report.missing:
+        raise InputError(f"--input={FLAGS.input} has no {next(iter(report.missing))}, so its head is not complete")
     if checkpoint.vocabulary is None:
         print("there is no vocabulary beside the weights: text needs one, which --vocabulary adds")
     writers = {"portable": portable.write, "huggingface": hugging_face.write, "tf1": tf1.write}
-    for note in writers[FLAGS.to](checkpoint, FLAGS.output) or ():
+    for note in writers[FLAGS.to](checkpoint.replace(weights=weights, config=config), FLAGS.output):
         print(f"note: {note}")
-    parameters = sum(array.size for array in checkpoint.weights.values())
-    print(f"wrote {FLAGS.output} ({FLAGS.to}): {len(checkpoint.weights)} variables, {parameters:,} parameters")
+    parameters = sum(array.size for array in weights.values())
+    print(f"wrote {FLAGS.output} ({FLAGS.to}): {len(weights)} variables, {parameters:,} parameters")
     return 0
 
 

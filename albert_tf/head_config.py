@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf import files
 from albert_tf.errors import InputError
 
 HEAD_CONFIG_FILE = "head_config.json"
 
-# kind of head -> (whether it stands on the pooled vector, the Hugging Face class, None where there is none)
-KINDS: dict[str, tuple[bool, str | None]] = {
-    "encoder": (True, "AlbertModel"),
-    "pretraining": (True, "AlbertForPreTraining"),
-    "masked_lm": (False, "AlbertForMaskedLM"),
-    "classifier": (True, "AlbertForSequenceClassification"),
-    "multiple_choice": (True, "AlbertForMultipleChoice"),
-    "span": (False, "AlbertForQuestionAnswering"),
-    "answerable_span": (False, None),
-    "tagger": (False, "AlbertForTokenClassification"),
+
+class Kind(NamedTuple):
+    """What is common to all heads of a kind.
+
+    Attributes:
+        has_pooler: whether it stands on the pooled vector.
+        model_class: the name of its model, here and in Hugging Face transformers.
+        in_hugging_face: whether transformers has that class.
+    """
+
+    has_pooler: bool
+    model_class: str
+    in_hugging_face: bool = True
+
+
+KINDS = {
+    "encoder": Kind(True, "AlbertModel"),
+    "pretraining": Kind(True, "AlbertForPreTraining"),
+    "masked_lm": Kind(False, "AlbertForMaskedLM"),
+    "classifier": Kind(True, "AlbertForSequenceClassification"),
+    "multiple_choice": Kind(True, "AlbertForMultipleChoice"),
+    "span": Kind(False, "AlbertForQuestionAnswering"),
+    "answerable_span": Kind(False, "AlbertForAnswerableQuestionAnswering", in_hugging_face=False),
+    "tagger": Kind(False, "AlbertForTokenClassification"),
 }
 LABELLED_KINDS = ("classifier", "tagger")
 PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
@@ -46,6 +60,8 @@ class HeadConfig:
     problem_type: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.labels, str):  # would be read letter by letter
+            raise InputError(f"labels is the text {self.labels!r}, but must be a list of names")
         object.__setattr__(self, "labels", tuple(self.labels))
         if self.kind not in KINDS:
             raise InputError(f"the kind of head is {self.kind!r}, but must be one of {', '.join(KINDS)}")
@@ -71,12 +87,17 @@ class HeadConfig:
     @property
     def model_class(self) -> str:
         """The name of the model that has this head."""
-        return KINDS[self.kind][1] or "AlbertForAnswerableQuestionAnswering"
+        return KINDS[self.kind].model_class
 
     @property
     def has_pooler(self) -> bool:
         """Whether the head stands on the pooled vector; a model without such a head has no pooler."""
-        return KINDS[self.kind][0]
+        return KINDS[self.kind].has_pooler
+
+    @property
+    def in_hugging_face(self) -> bool:
+        """Whether Hugging Face transformers has a class for this head."""
+        return KINDS[self.kind].in_hugging_face
 
     def to_dict(self) -> dict[str, Any]:
         """The keys of head_config.json, those without a value left out."""
@@ -97,7 +118,7 @@ class HeadConfig:
         if not isinstance(values, dict) or "kind" not in values or set(values) - known:
             raise InputError(f"{source} must be a JSON object with 'kind' and none but {', '.join(sorted(known))}")
         try:
-            return cls(**{**values, "labels": tuple(values.get("labels", ()))})
+            return cls(**values)
         except (InputError, TypeError) as error:
             raise InputError(f"{source}: {error}") from None
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint
 from albert_tf.formats.head_names import has_matrices
+from albert_tf.weight_names import BLOCK, part_of
 
 POSITIONS = "bert/embeddings/position_embeddings"
+OUTPUT_WEIGHTS = "output_weights"  # of the heads with labels, [C,H]
 
 _ENCODER = "bert/"
 _POOLER = "bert/pooler/"
-_GROUP = re.compile(r"(bert/encoder/transformer/group_)(\d+)(/.*)")
 # What changes the numbers without changing a shape.
 _SILENT_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
 
@@ -54,20 +55,16 @@ class LoadReport:
         width = max((len(name) for _, names in sections for name in names), default=0)
         lines = [f"weights from {self.path} ({self.form})"]
         for title, names in sections:
-            lines += [f"  {title:<9} {name:<{width}}  {list(shape)}" for name, shape in names.items()]
+            lines += [f"  {title + ':':<9} {name:<{width}}  {list(shape)}" for name, shape in names.items()]
         lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  left out: {name}: {why}" for name, why in self.left_out.items()]
         if self.slots:
             counters = [name for name in self.slots if "/" not in name]
-            kinds = [f"{len(self.slots) - len(counters)} slots", *counters]
-            lines.append(f"  ignored: {', '.join(kinds)}")
-        if self.unused:
-            lines.append(f"  not used: {', '.join(self.unused)}")
-        if self.missing:
-            lines.append(f"  at random, for they are missing: {', '.join(self.missing)}")
+            lines.append(f"  ignored: {', '.join([f'{len(self.slots) - len(counters)} slots', *counters])}")
         count = sum(int(np.prod(shape)) for shape in self.matched.values())
+        kept = " (they keep their values)" if self.missing else ""
         lines.append(
-            f"{len(self.matched)} variables with {count:,} parameters matched, {len(self.missing)} missing, "
+            f"{len(self.matched)} variables with {count:,} parameters matched, {len(self.missing)} missing{kept}, "
             f"{len(self.unused)} not used"
         )
         return lines
@@ -106,8 +103,9 @@ def match(
         pooler where the source's head has none.
 
     Raises:
-        InputError: nothing matches, a shape differs, a variable of embeddings, encoder or pooler has no value, or the
-            same weights would give other numbers in a model of this config.
+        InputError: nothing matches, a shape differs, a variable of embeddings, encoder or pooler has no value, the
+            model has no place for one of embeddings or encoder, or the same weights would give other numbers in a
+            model of this config.
     """
     notes = list(checkpoint.notes)
     if config is not None and checkpoint.config is not None:
@@ -121,11 +119,11 @@ def match(
             f"{checkpoint.path}: not one variable of the model is in this {checkpoint.form}; its names are {some}, …"
         )
     missing = [name for name in shapes if name not in weights]
+    unused = {name: array.shape for name, array in checkpoint.weights.items() if name not in shapes}
     _check_missing(checkpoint, missing, len(shapes))
-    _check_fewer_groups(checkpoint, shapes)
+    _check_unused(checkpoint, unused)
     for name in matched:
         _check_shape(checkpoint.path, name, weights[name].shape, shapes[name])
-    unused = {name: array.shape for name, array in checkpoint.weights.items() if name not in shapes}
     head = checkpoint.head
     if head is not None and has_matrices(head.kind, unused):
         labels = "" if head.num_labels is None else f" with {head.num_labels} labels"
@@ -169,7 +167,7 @@ def with_positions(checkpoint: Checkpoint, positions: int) -> Checkpoint:
 def _compare(path: str, source: AlbertConfig, target: AlbertConfig) -> list[str]:
     for key in _SILENT_KEYS:
         found, needed = getattr(source, key), getattr(target, key)
-        if found != needed:
+        if (found or "linear") != (needed or "linear"):  # hidden_act "" is another word for it
             raise InputError(
                 f"{path} is of a model with {key} {found!r}, and this model has {needed!r}: the same weights would "
                 "give other numbers"
@@ -183,38 +181,33 @@ def _spread_groups(
     weights: Mapping[str, np.ndarray], names: Iterable[str]
 ) -> tuple[Mapping[str, np.ndarray], list[str]]:
     """Weights with a part of group 0 copied to groups that the source lacks, where it has that part in one group."""
-    groups = _groups(weights)
+    groups: dict[str, set[int]] = {}
+    for match in filter(None, map(BLOCK.fullmatch, weights)):
+        groups.setdefault(match[3], set()).add(int(match[2]))
     copies: dict[str, str] = {}
-    for name in names:
-        match = _GROUP.fullmatch(name)
-        if match and name not in weights and groups.get(match[3]) == {0}:
-            copies[name] = f"{match[1]}0{match[3]}"
+    for match in filter(None, map(BLOCK.fullmatch, names)):
+        if match[0] not in weights and groups.get(match[3]) == {0}:
+            copies[match[0]] = f"{match[1]}0{match[3]}"
     if not copies:
         return weights, []
-    last = max(int(match[2]) for match in map(_GROUP.fullmatch, copies) if match)
-    parts = {"attention" if "/attention_1/" in name else "feed-forward" for name in copies if "/LayerNorm" not in name}
+    last = max(int(match[2]) for match in filter(None, map(BLOCK.fullmatch, copies)))
+    parts = {"attention" if part_of(name) == "attention" else "feed-forward" for name in copies}
     note = f"the one {' and '.join(sorted(parts))} part of the source is copied to groups 1 to {last}"
     return {**weights, **{name: weights[source] for name, source in copies.items()}}, [note]
 
 
-def _groups(names: Iterable[str]) -> dict[str, set[int]]:
-    """What follows the group's number in a name -> the groups that have it."""
-    found: dict[str, set[int]] = {}
-    for name in names:
-        match = _GROUP.fullmatch(name)
-        if match:
-            found.setdefault(match[3], set()).add(int(match[2]))
-    return found
-
-
-def _check_fewer_groups(checkpoint: Checkpoint, names: Iterable[str]) -> None:
-    """Weights of several groups would be dropped without a word where the model shares them."""
-    needed = _groups(names)
-    for part, groups in _groups(checkpoint.weights).items():
-        if part in needed and len(groups) > len(needed[part]):
+def _check_unused(checkpoint: Checkpoint, unused: Iterable[str]) -> None:
+    """A part of the encoder that is dropped without a word would make another model of the rest."""
+    used_groups = None
+    if checkpoint.config is not None:
+        used_groups = {group for parts in checkpoint.config.layer_parts() for group in parts}
+    for name in unused:
+        block = BLOCK.fullmatch(name)
+        spare = block and used_groups is not None and int(block[2]) not in used_groups
+        if name.startswith(_ENCODER) and not name.startswith(_POOLER) and not spare:
             raise InputError(
-                f"{checkpoint.path} has {len(groups)} groups of layers with parameters of their own and the model has "
-                f"{len(needed[part])}: a model that shares more cannot start from it"
+                f"{checkpoint.path} has {name}, for which this model has no place: a model that shares more, has fewer "
+                "layers or blocks with parameters of their own, or no projection cannot start from it"
             )
 
 
@@ -240,4 +233,25 @@ def _check_shape(path: str, name: str, found: tuple[int, ...], needed: tuple[int
             f"; python -m albert_tf.convert --input={path} --max_position_embeddings={needed[0]} cuts or extends the "
             "table"
         )
+    if name == OUTPUT_WEIGHTS:
+        hint = "; from_pretrained(..., new_head=True) leaves that head and begins with a random one"
     raise InputError(f"{path}: {name} has shape {list(found)}, but the model needs {list(needed)}{hint}")
+
+
+def with_fitting_vocabulary(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
+    """The checkpoint without its vocabulary, and a note why, if that has more pieces than the model has rows."""
+    if checkpoint.vocabulary is None:
+        return checkpoint
+    try:
+        pieces = checkpoint.vocabulary.tokenizer().vocab_size
+    except (InputError, ImportError) as error:
+        note = f"the vocabulary {checkpoint.vocabulary.name} is left out: {error}"
+    else:
+        if pieces <= config.vocab_size:
+            return checkpoint
+        note = (
+            f"the vocabulary {checkpoint.vocabulary.name} is left out: it has {pieces} pieces, and the model's "
+            f"vocab_size is {config.vocab_size}"
+        )
+    logging.warning("%s: %s", checkpoint.path, note)
+    return checkpoint.replace(vocabulary=None, notes=(*checkpoint.notes, note))

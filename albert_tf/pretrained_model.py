@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -15,12 +16,12 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import portable
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
+from albert_tf.formats.head_names import ALIKE
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import LABELLED_KINDS, HeadConfig
 from albert_tf.layers import build_child
 from albert_tf.tokenizer import Tokenizer
 
-OUTPUT_WEIGHTS = "output_weights"  # of the heads with labels, [C,H]
 Inputs = Mapping[str, tf.Tensor]
 Outputs = dict[str, Any]
 
@@ -103,7 +104,7 @@ class PretrainedModel(tf.keras.Model):
         problem_type: str | None = None,
         new_head: bool = False,
         max_position_embeddings: int | None = None,
-        name: str | None = None,
+        **arguments: Any,
     ) -> Any:
         """Makes a model with the weights of any ALBERT; `model.load_report` tells what matched.
 
@@ -115,12 +116,13 @@ class PretrainedModel(tf.keras.Model):
             num_labels, labels, problem_type: of the head, where the source does not tell them or has no such head.
             new_head: leave the source's head and begin with a random one.
             max_position_embeddings: cut the table of positions, or extend it (`loading.with_positions`).
-            name: of the Keras model.
+            **arguments: further ones of the class, such as `name`.
 
         Raises:
-            InputError: nothing that can be read is there; a weight of the encoder is missing or of another shape; the
-                number of labels is not known, or is not that of the source's head. A head that is missing begins at
-                random with a warning.
+            InputError: nothing that can be read is there; a weight of the encoder is missing, of another shape, or
+                without a place; the number of labels is not known, or is not that of the source's head; the source's
+                head is of another kind with weights that look the same. A head that is missing begins at random with a
+                warning.
         """
         checkpoint = read_checkpoint(path, config)
         if max_position_embeddings is not None:
@@ -131,9 +133,12 @@ class PretrainedModel(tf.keras.Model):
         if max_position_embeddings is not None:
             sizes = sizes.replace(max_position_embeddings=max_position_embeddings)
         if new_head:
-            checkpoint = checkpoint.replace(weights=_encoder_alone(checkpoint.weights), head=None)
-        head = _head_to_load(cls, checkpoint, num_labels, labels, problem_type)
-        arguments: dict[str, Any] = {} if name is None else {"name": name}
+            checkpoint = checkpoint.replace(weights=_encoder_alone(checkpoint.weights))
+        said = {"num_labels": num_labels, "labels": labels, "problem_type": problem_type}
+        head = _head_to_load(
+            cls, checkpoint, {key: value for key, value in said.items() if value not in (None, (), [])}, new_head
+        )
+        checkpoint = loading.with_fitting_vocabulary(checkpoint, sizes)
         model = cls(sizes, head, **arguments)
         model.load_report = loading.load(checkpoint, model.named_variables(), sizes)
         model.vocabulary = checkpoint.vocabulary
@@ -209,22 +214,24 @@ def _encoder_alone(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _head_to_load(
-    model_class: type[PretrainedModel],
-    checkpoint: Checkpoint,
-    num_labels: int | None,
-    labels: Sequence[str],
-    problem_type: str | None,
+    model_class: type[PretrainedModel], checkpoint: Checkpoint, said: Mapping[str, Any], new_head: bool
 ) -> HeadConfig:
-    """The head as the caller wants it, and where nothing is said as the source has it."""
+    """The head as the caller says, and where nothing is said as the source has it."""
     kind, found = model_class.kind, checkpoint.head
-    said = num_labels is not None or bool(labels) or problem_type is not None
-    if found is not None and found.kind == kind and not said:
-        return found
-    if kind in LABELLED_KINDS and num_labels is None and not labels:
-        if OUTPUT_WEIGHTS not in checkpoint.weights:
+    if found is not None and found.kind == kind and not new_head:
+        if said.get("num_labels", found.num_labels) != found.num_labels or said.get("labels"):
+            said = {"num_labels": None, "labels": (), **said}
+        return dataclasses.replace(found, **said)
+    if found is not None and {found.kind, kind} <= {*ALIKE} and checkpoint.head_is_told and not new_head:
+        raise InputError(
+            f"{checkpoint.path} has a head of the kind {found.kind}, which {found.model_class} takes: new_head=True "
+            f"lets {model_class.__name__} begin with a random one"
+        )
+    if kind in LABELLED_KINDS and not said.get("num_labels") and not said.get("labels"):
+        if loading.OUTPUT_WEIGHTS not in checkpoint.weights:
             raise InputError(
                 f"{checkpoint.path} does not tell how many labels {model_class.__name__} has: give num_labels= or "
                 "labels="
             )
-        num_labels = len(checkpoint.weights[OUTPUT_WEIGHTS])
-    return HeadConfig(kind, num_labels, tuple(labels), problem_type)
+        said = {**said, "num_labels": len(checkpoint.weights[loading.OUTPUT_WEIGHTS])}
+    return HeadConfig(kind, **said)

@@ -13,7 +13,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.head_config import HeadConfig
 
 SIZES = {
-    "vocab_size": 50,
+    "vocab_size": 320,  # the toy vocabularies have 200 and 300 pieces
     "hidden_size": 24,
     "num_hidden_layers": 4,
     "num_attention_heads": 3,

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf.formats import portable, tf1
+from albert_tf.errors import InputError
+from albert_tf.formats import hugging_face, portable, tf1
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
@@ -29,7 +30,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def checkpoint(config=None, head=None) -> Checkpoint:
     config, head = config or small_config(), head or HeadConfig("pretraining")
-    return Checkpoint("source", "model", random_weights(config, head), config, head, VOCABULARY)
+    return Checkpoint("source", "model", random_weights(config, head), config, head, vocabulary=VOCABULARY)
 
 
 def assert_same(found: Checkpoint, expected: Checkpoint) -> None:
@@ -53,7 +54,8 @@ def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_an
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert f"  ignored: {len(slots)} slots, global_step" in lines
-    assert "  not used: cls/squad/output_weights, my/own/thing" in lines
+    unused = [line.split()[2] for line in lines if line.startswith("  not used: ")]
+    assert unused == ["cls/squad/output_weights", "my/own/thing"]
     parameters = sum(value.size for value in [*source.weights.values(), *foreign.values()])
     count = len(source.weights) + 2
     assert lines[-1] == f"wrote {tmp_path / 'portable'} (portable): {count} variables, {parameters:,} parameters"
@@ -137,7 +139,7 @@ def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
         ),
         (["--input", bare, "--output", tmp_path / "full", "--albert_config_file", config], "letter.txt"),
         (["--input", bare, "--output", config, "--albert_config_file", config], "it is a file"),
-        (["--input", bare, "--output", out, "--albert_config_file", "albert_base_v2"], r"has shape \[50, 8\]"),
+        (["--input", bare, "--output", out, "--albert_config_file", "albert_base_v2"], r"has shape \[320, 8\]"),
         (["--output", out], "input"),
     ]
     for arguments, message in cases:
@@ -164,3 +166,51 @@ def test_what_the_model_has_no_place_for_is_kept_in_a_file_of_its_own(tmp_path):
     assert found.weights["my/counter"].shape == () and found.head == HeadConfig("span")
     tf1.write(found, tmp_path / "back")
     assert_same(read_checkpoint(tmp_path / "back"), source)
+
+
+def test_what_is_written_is_what_the_table_says(tmp_path):
+    """A shared checkpoint given a config of a model that shares nothing becomes one, in every form."""
+    source = checkpoint()
+    prefix = write_tf1(tmp_path / "bare" / "model.ckpt", source.weights)
+    small_config(parameter_sharing="none").to_json_file(tmp_path / "none.json")
+    for form in ("portable", "huggingface", "tf1"):
+        done = run(
+            "--input", prefix, "--albert_config_file", tmp_path / "none.json", "--output", tmp_path / form,
+            f"--to={form}",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "copied to groups 1 to 3" in done.stdout
+        found = read_checkpoint(tmp_path / form)
+        name = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
+        for group in range(4):
+            np.testing.assert_array_equal(found.weights[name.format(group)], source.weights[name.format(0)])
+
+
+def test_another_model_written_over_a_portable_one_is_told(tmp_path):
+    head = HeadConfig("masked_lm")
+    source = checkpoint(head=head)
+    pooler = {"bert/pooler/dense/kernel": np.ones((24, 24), np.float32)}
+    portable.write(source.replace(weights={**source.weights, **pooler}), tmp_path / "model")
+    hugging_face.write(checkpoint(head=HeadConfig("classifier", num_labels=3)), tmp_path / "other")
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / "model" / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(InputError, match="albert.pooler.weight is in model.safetensors and in other_weights"):
+        read_checkpoint(tmp_path / "model")
+    (tmp_path / "model" / "other_weights.safetensors").unlink()
+    with pytest.raises(InputError, match="config.json has architectures .*another model was written over this one"):
+        read_checkpoint(tmp_path / "model")
+    for name in ("albert_config.json", "head_config.json"):
+        (tmp_path / "model" / name).unlink()
+    assert read_checkpoint(tmp_path / "model").head == HeadConfig("classifier", num_labels=3)
+
+
+def test_an_incomplete_head_is_not_written(tmp_path):
+    source = checkpoint(head=HeadConfig("span"))
+    weights = {name: value for name, value in source.weights.items() if name != "cls/squad/output_bias"}
+    with pytest.raises(InputError, match="has no cls/squad/output_bias, which AlbertForQuestionAnswering needs"):
+        portable.write(source.replace(weights=weights), tmp_path / "model")
+    prefix = write_tf1(tmp_path / "bare" / "model.ckpt", weights)
+    small_config().to_json_file(tmp_path / "bare" / "albert_config.json")
+    done = run("--input", prefix, "--output", tmp_path / "out")
+    assert done.returncode == 1 and "no cls/squad/output_bias, so its head is not complete" in done.stderr
+    assert not (tmp_path / "out").exists()

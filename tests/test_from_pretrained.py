@@ -6,6 +6,7 @@ import json
 import logging as python_logging
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ LABELS = ("no", "yes", "maybe")
 
 def released(directory, head=None, config=None, **changes) -> Checkpoint:
     config, head = config or small_config(), head or HeadConfig("pretraining")
-    checkpoint = Checkpoint("source", "model", random_weights(config, head), config, head, VOCABULARY)
+    checkpoint = Checkpoint("source", "model", random_weights(config, head), config, head, vocabulary=VOCABULARY)
     tf1.write(checkpoint, directory)
     return checkpoint
 
@@ -57,7 +58,7 @@ def test_a_released_checkpoint_goes_through_a_portable_directory(tmp_path):
         np.testing.assert_array_equal(value, source.weights[name], err_msg=name)
     inputs = some_inputs(source.config)
     first, second = model(inputs), again(inputs)
-    assert first["masked_lm_logits"].shape == (3, 2, 50) and first["sentence_order_logits"].shape == (3, 2)
+    assert first["masked_lm_logits"].shape == (3, 2, 320) and first["sentence_order_logits"].shape == (3, 2)
     for key in ("masked_lm_logits", "sentence_order_logits", "pooled_output"):
         np.testing.assert_array_equal(first[key], second[key])
     assert again.vocabulary.data == VOCABULARY.data
@@ -92,7 +93,9 @@ def test_the_names_and_config_that_transformers_opens(tmp_path):
 @pytest.mark.parametrize("form", [tf1, portable, hugging_face])
 def test_the_labels_of_a_classifier_travel(tmp_path, form):
     head = HeadConfig("classifier", labels=LABELS)
-    source = Checkpoint("source", "model", random_weights(small_config(), head), small_config(), head, VOCABULARY)
+    source = Checkpoint(
+        "source", "model", random_weights(small_config(), head), small_config(), head, vocabulary=VOCABULARY
+    )
     form.write(source, tmp_path / "m")
     model = AlbertForSequenceClassification.from_pretrained(tmp_path / "m")
     assert model.head == head
@@ -185,3 +188,38 @@ def test_a_directory_with_other_things_is_not_replaced(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["home", "letter.txt"]
     with pytest.raises(InputError, match="letter.txt: it is a file"):
         AlbertModel(small_config()).save_pretrained(tmp_path / "home" / "letter.txt")
+
+
+def test_a_head_of_another_kind_is_not_taken_for_ours(tmp_path):
+    head = HeadConfig("classifier", labels=LABELS)
+    source = Checkpoint("source", "model", random_weights(small_config(), head), small_config(), head)
+    for form in (portable, hugging_face, tf1):
+        form.write(source, tmp_path / "m")
+        with pytest.raises(InputError, match="kind classifier, which AlbertForSequenceClassification takes"):
+            AlbertForTokenClassification.from_pretrained(tmp_path / "m")
+        tagger = AlbertForTokenClassification.from_pretrained(tmp_path / "m", num_labels=7, new_head=True)
+        assert tagger.head.num_labels == 7
+        shutil.rmtree(tmp_path / "m")
+
+
+def test_what_is_said_is_added_to_what_the_source_says(tmp_path):
+    head = HeadConfig("classifier", labels=LABELS, problem_type="multi_label_classification")
+    source = Checkpoint("source", "model", random_weights(small_config(), head), small_config(), head)
+    portable.write(source, tmp_path / "m")
+    load = AlbertForSequenceClassification.from_pretrained
+    named = load(tmp_path / "m", labels=("a", "b", "c")).head
+    assert (named.labels, named.problem_type) == (("a", "b", "c"), "multi_label_classification")
+    typed = load(tmp_path / "m", problem_type="single_label_classification").head
+    assert (typed.labels, typed.problem_type) == (LABELS, "single_label_classification")
+    with pytest.raises(InputError, match="labels is the text 'abc'"):
+        load(tmp_path / "m", labels="abc")
+
+
+def test_a_tagger_starts_a_classifier(tmp_path):
+    head = HeadConfig("tagger", num_labels=5)
+    source = Checkpoint("source", "model", random_weights(small_config(), head), small_config(), head)
+    portable.write(source, tmp_path / "m")
+    model = AlbertForSequenceClassification.from_pretrained(tmp_path / "m", num_labels=2, new_head=True)
+    assert set(model.load_report.missing) == {
+        "bert/pooler/dense/kernel", "bert/pooler/dense/bias", "output_weights", "output_bias",
+    }  # fmt: skip

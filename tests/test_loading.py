@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
 from albert_tf import loading
 from albert_tf.errors import InputError
-from albert_tf.formats.checkpoint import Checkpoint
+from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertForPreTraining
+from tests import toy_vocabulary
 from tests.checkpoint_files import random_weights, small_config, some_inputs
 
 BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
 
 
-def checkpoint(config=None, **changes) -> Checkpoint:
-    config = config or small_config()
-    values = {"weights": random_weights(config), "config": config, "head": HeadConfig("pretraining"), **changes}
+def checkpoint(sizes=None, **changes) -> Checkpoint:
+    sizes = sizes or small_config()
+    values = {"weights": random_weights(sizes), "config": sizes, "head": HeadConfig("pretraining"), **changes}
     return Checkpoint(path="the/file", form="TF1 checkpoint", **values)
 
 
@@ -48,13 +51,11 @@ def test_missing_heads_keep_their_values_and_are_told():
     np.testing.assert_array_equal(values_of(model)["cls/seq_relationship/output_weights"], before)
     lines = report.lines()
     assert "  ignored: 2 slots, global_step" in lines
-    assert "  not used: cls/squad/output_bias" in lines
-    assert "  at random, for they are missing: cls/seq_relationship/output_weights" in lines
     table = [line.split() for line in lines]
-    assert ["matched", "bert/embeddings/word_embeddings", "[50,", "8]"] in table
-    assert ["missing", "cls/seq_relationship/output_weights", "[2,", "24]"] in table
-    assert ["not", "used", "cls/squad/output_bias", "[2]"] in table
-    assert "matched, 1 missing, 1 not used" in lines[-1]
+    assert ["matched:", "bert/embeddings/word_embeddings", "[320,", "8]"] in table
+    assert ["missing:", "cls/seq_relationship/output_weights", "[2,", "24]"] in table
+    assert ["not", "used:", "cls/squad/output_bias", "[2]"] in table
+    assert "matched, 1 missing (they keep their values), 1 not used" in lines[-1]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +90,9 @@ def test_nothing_matched_is_an_error_that_shows_names():
 
 
 def test_a_wrong_shape_names_both_and_changes_nothing():
-    model = AlbertForPreTraining(small_config(vocab_size=60))
+    model = AlbertForPreTraining(small_config(vocab_size=330))
     before = values_of(model)
-    with pytest.raises(InputError, match=r"word_embeddings has shape \[50, 8\], but the model needs \[60, 8\]"):
+    with pytest.raises(InputError, match=r"word_embeddings has shape \[320, 8\], but the model needs \[330, 8\]"):
         loading.load(checkpoint(config=None, weights=random_weights(small_config())), model.named_variables())
     for name, value in values_of(model).items():
         np.testing.assert_array_equal(value, before[name])
@@ -151,7 +152,10 @@ def test_groups_start_from_group_0_as_released():
 @pytest.mark.parametrize("changes", [{"parameter_sharing": "none"}, {"num_hidden_groups": 2}])
 def test_more_groups_than_the_model_has_are_not_dropped(changes):
     model = AlbertForPreTraining(small_config())
-    with pytest.raises(InputError, match="groups of layers .* the model has 1: a model that shares more"):
+    with pytest.raises(
+        InputError,
+        match="has bert/encoder/transformer/group_1/.*for which this model has no place: a model that shares more",
+    ):
         loading.load(checkpoint(small_config(**changes)), model.named_variables(), model.config)
 
 
@@ -202,3 +206,47 @@ def test_a_head_that_is_not_used_is_offered(head, told):
     model = AlbertForPreTraining(small_config())
     report = loading.load(checkpoint(weights=weights, head=head), model.named_variables())
     assert report.notes == (f"it has a head of the kind {told}",)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ({"inner_group_num": 2}, {}),
+        ({"embedding_size": 24, "embedding_projection": True}, {"embedding_size": 24}),
+        ({"parameter_sharing": "none"}, {"parameter_sharing": "none", "num_hidden_layers": 2}),
+    ],
+)
+def test_no_part_of_the_encoder_is_dropped(source, target):
+    model = AlbertForPreTraining(small_config(**target))
+    with pytest.raises(InputError, match="for which this model has no place"):
+        loading.load(checkpoint(small_config(**source)), model.named_variables(), model.config)
+    with pytest.raises(InputError, match="for which this model has no place"):
+        loading.load(checkpoint(small_config(**source), config=None), model.named_variables(), model.config)
+
+
+def test_groups_that_no_layer_uses_may_be_left():
+    config = small_config(num_hidden_groups=12)  # four layers use groups 0, 3, 6 and 9
+    weights = random_weights(config)
+    for name in [name for name in weights if "/group_3/" in name]:
+        weights[name.replace("/group_3/", "/group_4/")] = weights[name]
+    model = AlbertForPreTraining(config)
+    report = loading.load(checkpoint(config, weights=weights), model.named_variables(), config)
+    assert report.unused and all("/group_4/" in name for name in report.unused)
+
+
+def test_two_words_for_no_activation_are_one():
+    model = AlbertForPreTraining(small_config(hidden_act=""))
+    assert not loading.load(
+        checkpoint(small_config(hidden_act="linear")), model.named_variables(), model.config
+    ).missing
+
+
+def test_a_vocabulary_that_does_not_fit_is_left_out_and_told():
+    data = pathlib.Path(toy_vocabulary.number_model()).read_bytes()
+    source = checkpoint(vocabulary=Vocabulary("30k-clean.model", data))
+    pieces = source.vocabulary.tokenizer().vocab_size
+    assert loading.with_fitting_vocabulary(source, small_config(vocab_size=pieces)) is source
+    left = loading.with_fitting_vocabulary(source, small_config(vocab_size=pieces - 1))
+    assert left.vocabulary is None and f"has {pieces} pieces" in left.notes[0]
+    broken = loading.with_fitting_vocabulary(checkpoint(vocabulary=Vocabulary("a.model", b"no")), small_config())
+    assert broken.vocabulary is None and "is not a SentencePiece model" in broken.notes[0]

@@ -100,7 +100,8 @@ class Checkpoint:
         weights: released name (`weight_names.variable_shapes`) to array, of the released shape and orientation; names
             that are no ALBERT's are kept as they stand in the file.
         config: the sizes, where the source tells them.
-        head: the head, where the source tells it.
+        head: what stands on the encoder, where the source tells it or its weights let it be guessed.
+        head_is_told: whether the source tells it: some heads have weights of the same names and shapes.
         vocabulary: the tokenizer's file, where the source has one.
         slots: optimizer slots and counters in the source, which were not read.
         left_out: name in the source -> why it is no weight (a tied copy, a buffer of position ids, …).
@@ -112,6 +113,7 @@ class Checkpoint:
     weights: Mapping[str, np.ndarray]
     config: AlbertConfig | None = None
     head: HeadConfig | None = None
+    head_is_told: bool = False
     vocabulary: Vocabulary | None = None
     slots: tuple[str, ...] = ()
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -8,28 +8,36 @@ import numpy as np
 
 from albert_tf.head_config import HeadConfig
 
-# Matrices of a head -> its kind; the first kind whose matrices are all there counts. Fine-tuned files of the released
-# code have no pre-training heads, so a file with both of these is one of pre-training, whatever was added to it.
-_TELLTALES = (
-    (("cls/seq_relationship/output_weights", "cls/predictions/transform/dense/kernel"), "pretraining"),
-    (("cls/squad/output_weights",), "span"),
-    (("start_logits/dense/kernel",), "answerable_span"),
-    (("output_weights",), "classifier"),
-    (("cls/predictions/transform/dense/kernel",), "masked_lm"),
-)
+# Kind of head -> the matrices that only a file with such a head has, in the order of guessing. Fine-tuned files of the
+# released code have no pre-training heads, so one with both of these is of pre-training, whatever was added to it.
+_MATRICES = {
+    "pretraining": ("cls/seq_relationship/output_weights", "cls/predictions/transform/dense/kernel"),
+    "span": ("cls/squad/output_weights",),
+    "answerable_span": ("start_logits/dense/kernel",),
+    "classifier": ("output_weights",),
+    "masked_lm": ("cls/predictions/transform/dense/kernel",),
+    "multiple_choice": ("output_weights",),
+    "tagger": ("output_weights",),
+}
+# These have variables of the same names and shapes: what they mean is told by more than the weights, or not at all.
+ALIKE = ("classifier", "multiple_choice", "tagger")
 
 
 def has_matrices(kind: str, names: Iterable[str]) -> bool:
     """Whether the matrices by which a kind of head is known are among the names."""
-    return any(kind == other and {*names}.issuperset(matrices) for matrices, other in _TELLTALES)
+    return kind in _MATRICES and {*names}.issuperset(_MATRICES[kind])
 
 
 def head_from_weights(weights: Mapping[str, np.ndarray]) -> HeadConfig:
     """The head of weights under released names.
 
-    `output_weights` [C,H] is a classifier's, but has the same name in a tagger (token classification), and with C = 1
-    in regression and multiple choice (RACE) too: the class of model that loads it decides.
+    `output_weights` [C,H] is a classifier's, or a tagger's in a file without a pooler. It is a guess: a tagger may have
+    a pooler, and regression and multiple choice (RACE) have C = 1. The class of model that loads it decides.
     """
     matrices = {name for name, value in weights.items() if value.ndim == 2}
-    kind = next((kind for names, kind in _TELLTALES if matrices.issuperset(names)), "encoder")
-    return HeadConfig(kind, int(weights["output_weights"].shape[0]) if kind == "classifier" else None)
+    kind = next((kind for kind in _MATRICES if has_matrices(kind, matrices)), "encoder")
+    if kind != "classifier":
+        return HeadConfig(kind)
+    if "bert/pooler/dense/kernel" not in matrices:
+        kind = "tagger"
+    return HeadConfig(kind, int(weights["output_weights"].shape[0]))

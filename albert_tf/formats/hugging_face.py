@@ -14,8 +14,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names, hugging_face_tensors
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
+from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
-from albert_tf.head_config import KINDS, HeadConfig
+from albert_tf.head_config import HeadConfig
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -58,6 +59,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
         weights=weights,
         config=config,
         head=head,
+        head_is_told=hugging_face_config.tells_head(values or {}),
         vocabulary=find_vocabulary(directory),
         left_out=left_out,
         notes=notes + head_notes,
@@ -76,8 +78,8 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> tuple[st
     config = checkpoint.config
     if config is None:
         raise InputError(f"{checkpoint.path} tells no sizes, which a Hugging Face directory needs: give its config")
-    head = checkpoint.head or hugging_face_config.head_of_weights(checkpoint.weights)
-    if KINDS[head.kind][1] is None:
+    head = checkpoint.head or head_from_weights(checkpoint.weights)
+    if not head.in_hugging_face:
         raise InputError(
             f"{checkpoint.path} has a head of the kind {head.kind!r}, for which Hugging Face has no class: write it as "
             "portable or tf1"
@@ -139,7 +141,7 @@ def _weights_of_class(
     Pre-trained masked-LM files have a pooler, which classifiers start from, though the class has none: it is kept.
     A span head or a tagger was trained without it.
     """
-    class_name = KINDS[head.kind][1]
+    class_name = head.model_class
     needed = weight_names.variable_shapes(config, head)
     missing = [name for name in needed if name not in checkpoint.weights]
     if missing:

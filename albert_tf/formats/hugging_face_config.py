@@ -48,12 +48,18 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-_ACTIVATIONS_BACK = {"gelu": "gelu_new", "gelu_erf": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
-_ACTIVATIONS_BACK[""] = "linear"
+_ACTIVATIONS_BACK = {
+    "gelu": "gelu_new",
+    "gelu_erf": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+    "": "linear",
+}
 
 Weights = Mapping[str, np.ndarray]  # under released names
 
-_KIND_OF_CLASS = {name: kind for kind, (_, name) in KINDS.items() if name}
+_KIND_OF_CLASS = {value.model_class: kind for kind, value in KINDS.items() if value.in_hugging_face}
 
 
 def read_config(values: Any, source: str) -> AlbertConfig:
@@ -98,18 +104,16 @@ def read_head(values: Mapping[str, Any], weights: Weights) -> tuple[HeadConfig, 
         values: what config.json holds; empty where there is none.
         weights: under released names; they tell the head where `architectures` does not.
     """
-    architectures = values.get("architectures") or []
-    named = str(architectures[0]) if architectures else ""
-    kind = _KIND_OF_CLASS.get(re.sub("^TF", "", named))
+    named, kind = _named_class(values)
     notes = []
     if kind is None:
-        kind = head_of_weights(weights).kind
+        kind = head_from_weights(weights).kind
         if named:
             notes.append(f"the class {named} is not known here; by its weights the head is a {kind}")
     if kind not in LABELLED_KINDS:
         return HeadConfig(kind), tuple(notes)
     labels = _labels(values)
-    num_labels = len(labels) or values.get("num_labels") or head_of_weights(weights).num_labels or _DEFAULT_NUM_LABELS
+    num_labels = len(labels) or values.get("num_labels") or head_from_weights(weights).num_labels or _DEFAULT_NUM_LABELS
     if len(set(labels)) < len(labels):
         notes.append(f"id2label names a label twice ({', '.join(labels)}), so the labels have no names here")
         labels = []
@@ -122,12 +126,16 @@ def read_head(values: Mapping[str, Any], weights: Weights) -> tuple[HeadConfig, 
     return HeadConfig(kind, num_labels, tuple(labels), problem_type), tuple(notes)
 
 
-def head_of_weights(weights: Weights) -> HeadConfig:
-    """The head by the names of its weights; classes without a pooler are those of tokens."""
-    head = head_from_weights(weights)
-    if head.kind == "classifier" and "bert/pooler/dense/kernel" not in weights:
-        return HeadConfig("tagger", head.num_labels)
-    return head
+def tells_head(values: Mapping[str, Any]) -> bool:
+    """Whether config.json names a class that is known here."""
+    return _named_class(values)[1] is not None
+
+
+def _named_class(values: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The first of `architectures`, "" where there is none, and the kind of its head, None where it is not known."""
+    architectures = values.get("architectures") or []
+    named = str(architectures[0]) if architectures else ""
+    return named, _KIND_OF_CLASS.get(re.sub("^TF", "", named))
 
 
 def to_values(config: AlbertConfig, head: HeadConfig, special_ids: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def to_values(config: AlbertConfig, head: HeadConfig, special_ids: Mapping[str, 
     """
     ids = special_ids or {"pad": 0, "cls": 2, "sep": 3}
     values = {
-        "architectures": [KINDS[head.kind][1]],
+        "architectures": [head.model_class],
         "model_type": "albert",
         **{key: getattr(config, key) for key in _DEFAULTS},
         "hidden_act": _ACTIVATIONS_BACK[config.hidden_act],

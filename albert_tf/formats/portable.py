@@ -11,7 +11,7 @@ spiece.model …       the tokenizer's file, when there is one
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,23 @@ from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_fac
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
-from albert_tf.head_config import HEAD_CONFIG_FILE, KINDS, LABELLED_KINDS, HeadConfig
+from albert_tf.head_config import HEAD_CONFIG_FILE, HeadConfig
 
 CONFIG_FILE = "albert_config.json"
 WEIGHTS_FILE = "model.safetensors"
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 HUGGING_FACE_CONFIG_FILE = "config.json"
+# What tells one model from another in config.json; rates and the like may be changed by hand.
+_DECISIVE_KEYS = (
+    "architectures",
+    "hidden_act",
+    "layer_norm_eps",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_hidden_groups",
+    "inner_group_num",
+    "id2label",
+)
 _FILES = (CONFIG_FILE, HEAD_CONFIG_FILE, HUGGING_FACE_CONFIG_FILE, WEIGHTS_FILE, OTHER_WEIGHTS_FILE, *VOCABULARY_FILES)
 
 
@@ -44,42 +55,57 @@ def read(directory: str | os.PathLike[str]) -> Checkpoint:
     tensors = _read_tensors(os.path.join(directory, WEIGHTS_FILE))
     others = os.path.join(directory, OTHER_WEIGHTS_FILE)
     if os.path.exists(others):
-        tensors.update(_read_tensors(others))
-    weights = {}
-    for name in _all_names(config):
-        stored, transposed = hugging_face_names.to_hugging_face(name)
-        if stored in tensors:
-            value = tensors.pop(stored)
-            weights[name] = value.T if transposed else value
-    return Checkpoint(
+        more = _read_tensors(others)
+        twice = sorted(set(more) & set(tensors))
+        if twice:
+            raise InputError(
+                f"{directory}: {twice[0]} is in {WEIGHTS_FILE} and in {OTHER_WEIGHTS_FILE}: another model was written "
+                f"over this one; remove {CONFIG_FILE}, {HEAD_CONFIG_FILE} and {OTHER_WEIGHTS_FILE} to read it as a "
+                "Hugging Face directory"
+            )
+        tensors.update(more)
+    checkpoint = Checkpoint(
         path=directory,
         form="portable directory",
-        weights={**weights, **tensors},
+        weights={},
         config=config,
-        head=HeadConfig.read(directory) or head_from_weights(weights),
         vocabulary=find_vocabulary(directory),
     )
+    weights = _to_released(tensors, directory)
+    told = HeadConfig.read(directory)
+    head = told or head_from_weights(weights)
+    checkpoint = checkpoint.replace(weights=weights, head=head, head_is_told=told is not None)
+    _check_agreement(checkpoint, directory)
+    return checkpoint
 
 
-def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> None:
+def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> tuple[str, ...]:
     """Writes the directory, complete or not at all; one that is there already is replaced.
 
+    Returns:
+        A note where Hugging Face's classes cannot hold the model as it is, so that there is no config.json.
+
     Raises:
-        InputError: the sizes are not known, or the directory holds other things than a model or cannot be made.
+        InputError: the sizes are not known, a weight is missing, or the directory holds other things than a model or
+            cannot be made.
     """
     config, head = checkpoint.config, checkpoint.head or head_from_weights(checkpoint.weights)
     if config is None:
         raise InputError(f"{checkpoint.path} tells no sizes, which a portable directory needs: give its config")
     needed = weight_names.variable_shapes(config, head)
+    missing = [name for name in needed if name not in checkpoint.weights]
+    if missing:
+        raise InputError(f"{checkpoint.path} has no {missing[0]}, which {head.model_class} needs")
     tensors: dict[str, dict[str, np.ndarray]] = {WEIGHTS_FILE: {}, OTHER_WEIGHTS_FILE: {}}
     for name, value in checkpoint.weights.items():
         stored, transposed = _stored_name(name)
         file_name = WEIGHTS_FILE if name in needed else OTHER_WEIGHTS_FILE
         tensors[file_name][stored] = np.array(value.T if transposed else value, order="C")
+    values, notes = _hugging_face_values(checkpoint.replace(config=config, head=head))
     with files.atomic_directory(directory, replaces=_FILES) as aside:
         config.to_json_file(os.path.join(aside, CONFIG_FILE))
         head.write(aside)
-        if values := _hugging_face_values(checkpoint, config, head):
+        if values is not None:
             files.write_json(os.path.join(aside, HUGGING_FACE_CONFIG_FILE), values)
         for file_name, named in tensors.items():
             if named:
@@ -87,6 +113,7 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> None:
                     file.write(safetensors.numpy.save(named, metadata={"format": "pt"}))
         if checkpoint.vocabulary is not None:
             write_vocabulary(checkpoint.vocabulary, aside, config.max_position_embeddings)
+    return notes
 
 
 def save(
@@ -105,16 +132,37 @@ def save(
         vocabulary: the tokenizer's file.
     """
     weights = {name: np.asarray(variable, dtype=np.float32) for name, variable in named_variables.items()}
-    write(Checkpoint("this model", "model", weights, config, head, vocabulary), directory)
+    write(Checkpoint("this model", "model", weights, config, head, vocabulary=vocabulary), directory)
 
 
-def _hugging_face_values(checkpoint: Checkpoint, config: AlbertConfig, head: HeadConfig) -> dict[str, Any] | None:
-    """What config.json holds; None where Hugging Face's classes cannot hold the model as it is."""
-    config, _, changes = hugging_face_fit.fit(config, checkpoint.weights)
-    if changes or KINDS[head.kind][1] is None:
-        return None
-    ids, _ = special_ids(checkpoint.vocabulary)
-    return hugging_face_config.to_values(config, head, ids)
+def _hugging_face_values(checkpoint: Checkpoint) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """What config.json holds; None and the reason where Hugging Face's classes cannot hold the model as it is."""
+    config, head = checkpoint.config, checkpoint.head
+    assert config is not None and head is not None  # the callers see to it
+    reason = f"transformers has no {head.model_class}"
+    if head.in_hugging_face:
+        config, _, changes = hugging_face_fit.fit(config, checkpoint.weights)
+        if not changes:
+            ids, _ = special_ids(checkpoint.vocabulary)
+            return hugging_face_config.to_values(config, head, ids), ()
+        reason = f"to transformers this would be another model ({'; '.join(changes)})"
+    return None, (f"there is no {HUGGING_FACE_CONFIG_FILE}, for {reason}",)
+
+
+def _check_agreement(checkpoint: Checkpoint, directory: str) -> None:
+    """Whoever writes a Hugging Face model over ours leaves albert_config.json and head_config.json as they were."""
+    path = os.path.join(directory, HUGGING_FACE_CONFIG_FILE)
+    ours, _ = _hugging_face_values(checkpoint) if os.path.exists(path) else (None, ())
+    if ours is None:
+        return
+    theirs = files.read_json(path)
+    for key in _DECISIVE_KEYS:
+        if key in theirs and theirs[key] != ours.get(key):
+            raise InputError(
+                f"{path} has {key} {theirs[key]!r}, but {CONFIG_FILE} and {HEAD_CONFIG_FILE} beside it mean "
+                f"{ours.get(key)!r}: another model was written over this one; remove {CONFIG_FILE}, {HEAD_CONFIG_FILE} "
+                f"and {OTHER_WEIGHTS_FILE} to read it as a Hugging Face directory"
+            )
 
 
 def _read_tensors(file: str) -> dict[str, np.ndarray]:
@@ -124,15 +172,14 @@ def _read_tensors(file: str) -> dict[str, np.ndarray]:
         raise InputError(f"cannot read {file}: {error}") from error
 
 
-def _all_names(config: AlbertConfig) -> Iterator[str]:
-    """The released names that a model of this config can have, whatever stands on it."""
-    seen = set()
-    for kind in KINDS:
-        head = HeadConfig(kind, num_labels=1) if kind in LABELLED_KINDS else HeadConfig(kind)
-        for name in weight_names.variable_shapes(config, head):
-            if name not in seen:
-                seen.add(name)
-                yield name
+def _to_released(tensors: Mapping[str, np.ndarray], directory: str) -> dict[str, np.ndarray]:
+    weights = {}
+    for stored, value in tensors.items():
+        name, transposed = hugging_face_names.from_hugging_face(stored) or (stored, False)
+        if name != stored and value.dtype != np.float32:
+            raise InputError(f"{directory}: {stored} is of the type {value.dtype}, but float32 was written here")
+        weights[name] = value.T if transposed else value
+    return weights
 
 
 def _stored_name(name: str) -> tuple[str, bool]:
