@@ -17,10 +17,10 @@ from albert_tf import stack, storage
 from albert_tf.errors import InputError
 from albert_tf.files import PARTIAL_SUFFIX
 from albert_tf.formats import training_run
+from albert_tf.formats.tensor_bundle import READ_ERRORS, TensorBundle
 from albert_tf.formats.training_run import (
     CHECKPOINTS,
     MANIFEST,
-    READ_ERRORS,
     VARIABLES,
     WEIGHTS,
     checkpoint_names,
@@ -148,8 +148,8 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
         )
     try:
         found = _shapes(path)
-    except READ_ERRORS as error:
-        return str(error).splitlines()[0]
+    except InputError as error:
+        return str(error)
     for name, variable in variables.items():
         if name not in found:
             raise InputError(f"the checkpoint {path} has no {name}: it is of another model or optimizer")
@@ -168,5 +168,5 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
 
 def _shapes(path: str) -> dict[str, tuple[int, ...]]:
     """Name to shape of all variables in a checkpoint of ours."""
-    shapes = tf.train.load_checkpoint(storage.join(path, VARIABLES)).get_variable_to_shape_map()
-    return {name: tuple(shapes[key]) for name, key in training_run.stored_names(path).items()}
+    bundle = TensorBundle(storage.join(path, VARIABLES))
+    return {name: bundle.shapes[key] for key, name in training_run.stored_names(bundle).items()}

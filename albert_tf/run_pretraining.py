@@ -431,7 +431,7 @@ def load_weights(path: str, weights: Mapping[str, Any], config: AlbertConfig) ->
     from albert_tf import loading
     from albert_tf.formats.reading import read_checkpoint
 
-    print("\n".join(loading.load(read_checkpoint(path), weights, config).lines()), flush=True)
+    print("\n".join(loading.load(read_checkpoint(path, config), weights, config).lines()), flush=True)
 
 
 def evaluate_only(
@@ -501,8 +501,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "init_checkpoint",
         None,
-        "Weights to begin with, at step 0: a portable directory, another run's output directory, or a released "
-        "checkpoint prefix. Without it the weights are random.",
+        "Weights to begin with, at step 0: any checkpoint that albert_tf.convert reads, by its path, its address or "
+        "the name of a public model. Without it the weights are random.",
     )
     flags.DEFINE_string("spm_model_file", None, "The SentencePiece model; by default the one the records name.")
     flags.DEFINE_string("vocab_file", None, "A WordPiece vocab.txt, in place of --spm_model_file.")

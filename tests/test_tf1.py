@@ -123,7 +123,7 @@ def test_archives(released, tmp_path, name, top):
     assert checkpoint.path == str(path)
     assert_same_bits(checkpoint.weights, tensors_of(released / "model.ckpt-best"))
     assert (checkpoint.config, checkpoint.vocabulary.data) == (tf1_files.SMALL, b"pieces")
-    assert tf1.read(path, tf1_files.SMALL.replace(hidden_act="relu")).config.hidden_act == "relu"
+    assert tf1.read(path, tf1_files.SMALL.replace(hidden_act="relu")).config == tf1_files.SMALL
 
 
 def test_cut_and_damaged_archives(released, tmp_path):
@@ -246,6 +246,41 @@ def test_config_files(copy):
     (copy / "albert_config.json").write_text("{")
     with pytest.raises(InputError, match=r"albert_config\.json is not a JSON file"):
         tf1.read(copy)
+
+
+@pytest.mark.parametrize("name", ["train_config.json", "albert_config.json"])
+@pytest.mark.parametrize("content", ['{"lr": 1}', "[]", "{"])
+def test_a_config_that_cannot_be_used_matters_only_where_none_is_given(copy, tmp_path, name, content):
+    (copy / "albert_config.json").unlink()
+    (copy / name).write_text(content)
+    with pytest.raises(InputError, match=name):
+        tf1.read(copy)
+    given = tf1_files.SMALL.replace(hidden_dropout_prob=0.5)
+    for path in (copy, pack(copy, tmp_path / "a.tar")):
+        checkpoint = tf1.read(path, given)
+        (note,) = checkpoint.notes
+        assert checkpoint.config == given and "the given config was taken" in note and f" {name}" in note
+    (copy / name).unlink()
+    assert tf1.read(copy, given).config == given and tf1.read(copy, given).notes == ()
+
+
+@pytest.mark.parametrize("activation, read", [("gelu", "gelu_erf"), ("gelu_new", "gelu")])
+@pytest.mark.parametrize("embedding_size", [6, 12])
+@pytest.mark.parametrize("telltale", [{"model_type": "albert"}, {"architectures": ["AlbertForPreTraining"]}])
+def test_a_config_of_hugging_face_beside_the_files(tmp_path, activation, read, embedding_size, telltale):
+    config = tf1_files.SMALL.replace(hidden_act=read, embedding_size=embedding_size)
+    prefix = tf1_files.save_named(str(tmp_path / "model.ckpt"), tf1_files.random_weights(config))
+    theirs = {"hidden_act": activation, "classifier_dropout_prob": 0.1, **telltale, "pad_token_id": 0}
+    (tmp_path / "config.json").write_text(json.dumps({**config.to_dict(), **theirs}))
+    assert tf1.read(prefix).config == config
+
+
+def test_two_names_of_one_variable_are_refused(tmp_path):
+    weights = tf1_files.random_weights(tf1_files.SMALL)
+    query = "attention_1/self/query/kernel"
+    twice = {**weights, "bert/encoder/layer_0/attention/self/query/kernel": np.zeros([12, 12], np.float32)}
+    with pytest.raises(InputError, match=rf"m has two values for .*group_0/inner_group_0/{query}, .*layer_0.* and "):
+        tf1.read(tf1_files.save_named(str(tmp_path / "m"), twice))
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,17 @@ def unpacked(path: str | os.PathLike[str]) -> Iterator[str]:
                 f"cannot unpack the archive {path} ({error}): it is damaged, cut short or does not fit in {directory}"
             ) from error
         top = _below_top_folders(directory)
-        try:
+        with named_after(path, top):
             yield top
-        except InputError as error:  # about a file that will be gone: it is named by its archive
-            raise InputError(str(error).replace(top, path)) from error
+
+
+@contextlib.contextmanager
+def named_after(path: str, directory: str) -> Iterator[None]:
+    """Errors about files in a temporary directory, which will be gone, name the path that it stands for."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace(directory, path)) from error
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, directory: str, path: str) -> None:

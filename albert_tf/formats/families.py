@@ -9,6 +9,7 @@ from typing import Any
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.formats import hugging_face_config
 
 _WORD_TABLE = re.compile(r"((?:.*/)?)embeddings/word_embeddings")
 _OTHER_FAMILY = re.compile(r"(^|/)(word_embeddings_2|layer_shared\w*)(/|$)")
@@ -73,14 +74,26 @@ def translate(names: Iterable[str], path: str) -> Translation:
     return Translation(translated, bool(layers), tuple(notes))
 
 
-def config_from(values: Any, is_bert: bool, source: str) -> AlbertConfig:
+def config_from(values: Any, is_bert: bool, source: str, has_projection: bool = False) -> AlbertConfig:
     """The config of a file's JSON; a BERT's has no embedding_size and shares nothing.
 
+    JSON of Hugging Face's kind, which has `model_type` or `architectures`, is read by its own meaning of the keys.
+
+    Args:
+        values: what the file holds.
+        is_bert: whether the weights are a BERT's.
+        source: the file, for messages.
+        has_projection: whether the weights have a projection to H, which Hugging Face's JSON leaves open with E = H.
+
     Raises:
-        InputError: the JSON describes no model, or a BERT with an embedding_size other than its hidden_size.
+        InputError: the JSON describes no model, or a BERT with an embedding_size other than its hidden_size, or
+            Hugging Face's JSON one that is not computed here.
     """
     if not isinstance(values, dict):
         raise InputError(f"{source} holds no JSON object with the keys of a model configuration")
+    if {"model_type", "architectures"} & set(values):
+        config = hugging_face_config.read_config(values, source)
+        return config if has_projection else config.replace(embedding_projection=None)
     if is_bert:
         hidden_size = values.get("hidden_size")
         if values.get("embedding_size", hidden_size) != hidden_size:

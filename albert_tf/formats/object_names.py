@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from albert_tf.formats.optimizer_slots import slots_among
+from albert_tf.formats.tensor_bundle import VARIABLE_KEY_END
 
-_KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
 _SCOPE = re.compile(r"((?:.*/)?)word_embeddings/embeddings")
 _LAYER = re.compile(r"transformer/(?:layer_(\d+)/)?(.+)/(\w+)")
 # What stands in a layer of official.nlp.modeling's encoders -> the same in the released names.
@@ -48,10 +49,10 @@ def stored_names(graph: bytes) -> tuple[dict[str, str], tuple[str, ...]]:
     names = {a.checkpoint_key: a.full_name for node in nodes for a in node.attributes if a.name == "VARIABLE_VALUE"}
     slot_nodes = {slot.slot_variable_node_id for node in nodes for slot in node.slot_variables}
     slots = {a.checkpoint_key for i in slot_nodes for a in nodes[i].attributes}
-    repeated = {name for name in names.values() if list(names.values()).count(name) > 1}
+    counts = Counter(names.values())
     for key, name in names.items():
-        if not name or name in repeated:
-            names[key] = key[: -len(_KEY_END)] if key.endswith(_KEY_END) else key
+        if not name or counts[name] > 1:
+            names[key] = key[: -len(VARIABLE_KEY_END)] if key.endswith(VARIABLE_KEY_END) else key
     counters = set(slots_among(names.values()))
     slots |= {key for key, name in names.items() if name in counters or name.startswith(("optimizer/", "_optimizer/"))}
     return {key: name for key, name in names.items() if key not in slots}, tuple(sorted(slots))

@@ -20,6 +20,8 @@ _KERAS_FILE = "keras_metadata.pb"
 _LAYER_SCOPE = re.compile(r"(?:^|/)encoder/(?:transformer/group_\w+/)?layer_(\d+)/")
 _KERAS_ENCODER = re.compile(r'"class_name": "[^"]*Encoder[^"]*", "config": ')
 _GELU_TANH_CONSTANT = 0.044715
+_FUSED_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+_FUSED_EPSILON = 1e-4  # of these operations where the attribute is left out, as defaults are
 
 
 class SavedModelGraph:
@@ -60,23 +62,24 @@ class SavedModelGraph:
         found = from_shapes or from_factors
         return found.pop() if len(found) == 1 else None
 
-    def activation(self) -> str | None:
-        """`hidden_act`, by the operations and the constant that only one activation has."""
+    def activations(self) -> set[str]:
+        """What `hidden_act` can be, by the operations and the constant that only one activation has."""
         operations = {node.op for node in self._nodes()}
-        for operation, name in (("Erf", "gelu_erf"), ("Erfc", "gelu_erf"), ("Relu", "relu")):
-            if operation in operations:
-                return name
+        named = (("Erf", "gelu_erf"), ("Erfc", "gelu_erf"), ("Relu", "relu"))
+        found = {name for operation, name in named if operation in operations}
         constants = (self._scalar(node) for node in self._nodes() if node.op == "Const")
         if any(constant is not None and np.isclose(constant, _GELU_TANH_CONSTANT) for constant in constants):
-            return "gelu"
+            return found | {"gelu"}
         tanhs = [node.name for node in self._nodes() if node.op == "Tanh"]  # the pooler has one too
-        return "tanh" if any(re.search(r"(^|/)(intermediate|activation)\w*/", name) for name in tanhs) else None
+        return found | {"tanh" for name in tanhs if re.search(r"(^|/)(intermediate|activation)\w*/", name)}
 
     def layer_norm_epsilons(self) -> set[float]:
         """What is added to the variance in its LayerNorms."""
         found = set()
         for node in self._nodes():
             value = self._scalar(node) if node.op == "Const" and node.name.endswith("batchnorm/add/y") else None
+            if node.op in _FUSED_NORMS:
+                value = node.attr["epsilon"].f if "epsilon" in node.attr else _FUSED_EPSILON
             if value is not None:
                 found.add(float(str(np.float32(value))))
         return found

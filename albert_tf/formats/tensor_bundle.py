@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import storage
 from albert_tf.errors import InputError
 
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-_READ_ERRORS = (tf.errors.OpError, RuntimeError, ValueError, IndexError)  # all of them come from damaged files
+READ_ERRORS = (tf.errors.OpError, RuntimeError, ValueError, IndexError)  # all of them come from damaged files
+VARIABLE_KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"  # of the keys of variables in an object-based checkpoint
 _SHARD = re.compile(r"\.data-(\d{5})-of-(\d{5})$")
 
 
@@ -34,7 +36,7 @@ class TensorBundle:
             self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()
             self._types = self._reader.get_variable_to_dtype_map()
-        except _READ_ERRORS as error:
+        except READ_ERRORS as error:
             raise InputError(f"cannot read the checkpoint index {prefix}.index: {_first_line(error)}") from error
         self.shapes: dict[str, tuple[int, ...]] = {name: tuple(shapes[name]) for name in sorted(shapes)}
 
@@ -73,7 +75,7 @@ class TensorBundle:
     def _tensor(self, name: str) -> Any:
         try:
             return self._reader.get_tensor(name)
-        except _READ_ERRORS as error:
+        except READ_ERRORS as error:
             missing = self._missing_shard()
             if missing:
                 raise InputError(f"{missing} is missing: it holds the weights of {self.prefix}.index") from None
@@ -83,13 +85,13 @@ class TensorBundle:
 
     def _missing_shard(self) -> str | None:
         directory, base = os.path.split(self.prefix)
-        names = os.listdir(directory or ".")
+        names = storage.list_directory(directory or ".")
         found = [
             match for name in names if name.startswith(f"{base}.data-") for match in [_SHARD.search(name)] if match
         ]
         count = int(found[0][2]) if found else 1
         wanted = [f"{self.prefix}.data-{shard:05d}-of-{count:05d}" for shard in range(count)]
-        return next((path for path in wanted if not os.path.exists(path)), None)
+        return next((path for path in wanted if not storage.exists(path)), None)
 
 
 def _first_line(error: Exception) -> str:

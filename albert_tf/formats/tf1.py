@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 
+from albert_tf import files
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import archives, families, tf1_location
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.optimizer_slots import slots_among
+from albert_tf.formats.renaming import renamed
 from albert_tf.formats.tensor_bundle import OBJECT_GRAPH, TensorBundle
 from albert_tf.formats.tf1_writing import write
 from albert_tf.head_config import HeadConfig
 
 __all__ = ["read", "read_bundle", "write"]
 FORM = "TF1 checkpoint"
+_PROJECTION = "bert/encoder/embedding_hidden_mapping_in/kernel"
 
 
 def read(path: str | os.PathLike[str], config: AlbertConfig | None = None) -> Checkpoint:
@@ -24,7 +28,7 @@ def read(path: str | os.PathLike[str], config: AlbertConfig | None = None) -> Ch
     Args:
         path: its prefix, one of its files, a directory with one (model.ckpt-best.*, 30k-clean.model,
             albert_config.json in the released archives), or a .tar.gz, .tgz or .tar of such a directory.
-        config: the sizes; by default those of the JSON beside it.
+        config: the sizes, where no JSON beside it tells them.
 
     Raises:
         InputError: nothing is there, a file is missing or damaged, it was saved from TensorFlow 2 objects, or it is
@@ -47,17 +51,31 @@ def _read_unpacked(location: str, path: str, config: AlbertConfig | None) -> Che
         )
     checkpoint, is_bert = read_bundle(bundle, path, FORM)
     directory = os.path.dirname(prefix)
-    notes = (*found_notes, *checkpoint.notes)
-    if config is None:
-        config_file, values, config_notes = tf1_location.find_config(directory)
-        notes = (*notes, *config_notes)
-        config = families.config_from(values, is_bert, config_file) if config_file else None
+    found, config_notes = _find_config(directory, checkpoint.weights, is_bert, config)
+    head = HeadConfig.read(directory)
     return checkpoint.replace(
-        config=config,
-        head=HeadConfig.read(directory) or checkpoint.head,
+        config=found,
+        head=head or checkpoint.head,
+        head_is_told=head is not None,
         vocabulary=find_vocabulary(directory or "."),
-        notes=notes,
+        notes=(*found_notes, *checkpoint.notes, *config_notes),
     )
+
+
+def _find_config(
+    directory: str, names: Container[str], is_bert: bool, given: AlbertConfig | None
+) -> tuple[AlbertConfig | None, tuple[str, ...]]:
+    """The config beside the files, or else the given one; JSON that cannot be used is an error where none is given."""
+    file, notes = tf1_location.find_config(directory)
+    if file is None:
+        return given, notes if given is None else ()
+    try:
+        return families.config_from(files.read_json(file), is_bert, file, _PROJECTION in names), ()
+    except InputError as error:
+        if given is None:
+            raise
+        reason = str(error).replace(file, os.path.basename(file))  # of an archive the file will be gone
+        return given, (f"the given config was taken, for the one beside the weights cannot be: {reason}",)
 
 
 def read_bundle(bundle: TensorBundle, path: str, form: str) -> tuple[Checkpoint, bool]:
@@ -71,7 +89,8 @@ def read_bundle(bundle: TensorBundle, path: str, form: str) -> tuple[Checkpoint,
         A checkpoint without config and vocabulary; and whether it is a BERT.
 
     Raises:
-        InputError: the other ALBERT family, or a file with values that is missing or damaged.
+        InputError: the other ALBERT family, two names for one variable, or a file with values that is missing or
+            damaged.
     """
     slots = slots_among(bundle.shapes)
     variables = set(bundle.shapes).difference(slots)
@@ -79,7 +98,7 @@ def read_bundle(bundle: TensorBundle, path: str, form: str) -> tuple[Checkpoint,
     names = sorted(variables - texts)
     translation = families.translate(names, path)
     values, notes = bundle.read(names)
-    weights = {translation.names[name]: value for name, value in values.items()}
+    weights = renamed(values, translation.names, path)
     checkpoint = Checkpoint(
         path=path,
         form=form,

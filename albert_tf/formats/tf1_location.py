@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
-from albert_tf import files
 from albert_tf.errors import InputError
 
 _FILE_ENDS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
@@ -28,13 +26,18 @@ def find_prefix(path: str) -> tuple[str, tuple[str, ...]]:
     """
     if os.path.isdir(path):
         return _find_in_directory(path)
-    prefix = _FILE_ENDS.sub("", path)
+    prefix = without_file_end(path)
     if not os.path.isfile(f"{prefix}.index"):
         raise InputError(
             f"{path} is no TF1 checkpoint: there is no file {prefix}.index; give the prefix of one (such as "
             "DIRECTORY/model.ckpt-best), its directory or its archive"
         )
     return prefix, ()
+
+
+def without_file_end(path: str) -> str:
+    """The prefix of which a path is one of the files: `.index`, `.meta` or `.data-…` at its end is taken away."""
+    return _FILE_ENDS.sub("", path)
 
 
 def _find_in_directory(directory: str) -> tuple[str, tuple[str, ...]]:
@@ -79,20 +82,16 @@ def _best_of(directory: str, names: list[str]) -> str:
     return max(numbered, key=lambda match: int(match[2]))[0]
 
 
-def find_config(directory: str) -> tuple[str | None, Any, tuple[str, ...]]:
+def find_config(directory: str) -> tuple[str | None, tuple[str, ...]]:
     """The JSON with the sizes in a directory: albert_config.json, or another whose name contains `config`.
 
     Returns:
-        Its path and content, (None, None) where there is none; and a note where several are there and none is taken.
-
-    Raises:
-        InputError: it cannot be read.
+        Its path, None where there is none; and a note where several are there and none is taken.
     """
     found = sorted(name for name in os.listdir(directory or ".") if "config" in name and name.endswith(".json"))
     found = [name for name in found if name not in _OTHER_CONFIGS]
     usual = [name for name in _CONFIG_NAMES if name in found]
     chosen = usual[0] if usual else found[0] if len(found) == 1 else None
     if chosen:
-        path = os.path.join(directory, chosen)
-        return path, files.read_json(path), ()
-    return None, None, (f"none of {', '.join(found)} was taken for the config: give one",) if found else ()
+        return os.path.join(directory, chosen), ()
+    return None, (f"none of {', '.join(found)} was taken for the config: give one",) if found else ()

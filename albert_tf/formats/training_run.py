@@ -8,37 +8,36 @@ OUTPUT_DIR/checkpoints/step-00000100/        variables.index, variables.data-…
 from __future__ import annotations
 
 import os
-
-import numpy as np
-import tensorflow as tf
+from collections.abc import Iterator
 
 from albert_tf import storage
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
+from albert_tf.formats.tensor_bundle import VARIABLE_KEY_END, TensorBundle
 
 CONFIG_FILE = "albert_config.json"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "checkpoint.json"
 VARIABLES = "variables"  # the prefix of the files in a checkpoint
 WEIGHTS = "weights/"  # what the names of weights begin with; other names are the optimizer's and the loss scale's
-READ_ERRORS = (tf.errors.OpError, RuntimeError, ValueError, IndexError)  # all of them come from damaged files
-_KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
+_MANIFEST_KEYS = ("step", "stack", "files", "state")
 
 
 def checkpoint_names(directory: str) -> list[str]:
     """The complete and incomplete checkpoints in OUTPUT_DIR/checkpoints, oldest first."""
-    return [n for n in storage.list_directory(directory) if n.startswith("step-") and n[len("step-") :].isdigit()]
+    return [name for name in storage.list_directory(directory) if _is_step(name)]
 
 
 def incomplete(path: str) -> str | None:
     """What is missing of a checkpoint, or None."""
     try:
-        listed = storage.read_json(storage.join(path, MANIFEST))["files"]
-    except (InputError, KeyError, TypeError):
+        manifest = storage.read_json(storage.join(path, MANIFEST))
+        listed = {key: manifest[key] for key in _MANIFEST_KEYS}["files"].items()
+    except (InputError, KeyError, TypeError, AttributeError):
         return f"{MANIFEST} is missing or broken"
-    for name, size in listed.items():
+    for name, size in listed:
         file = storage.join(path, name)
         if not storage.exists(file) or storage.size(file) != size:
             return f"{name} is not of the {size} bytes it was written with"
@@ -47,50 +46,55 @@ def incomplete(path: str) -> str | None:
 
 def latest(output_dir: str) -> str | None:
     """The newest checkpoint of a run that looks whole, or None."""
-    directory = storage.join(output_dir, CHECKPOINTS)
-    paths = (storage.join(directory, name) for name in reversed(checkpoint_names(directory)))
-    return next((path for path in paths if incomplete(path) is None), None)
+    return next((path for path in _newest_first(output_dir) if incomplete(path) is None), None)
 
 
-def is_checkpoint(path: str) -> bool:
-    """Whether the path is one checkpoint of a run, or the output directory of a run that has one."""
-    return storage.exists(storage.join(path, MANIFEST)) or latest(path) is not None
+def chosen(path: str) -> str | None:
+    """The checkpoint that a path stands for: itself, or the newest of a run, a whole one where there is one.
+
+    Args:
+        path: a checkpoint's directory or a run's output directory, or neither, for which None is returned.
+    """
+    parent = storage.basename(storage.dirname(_absolute(path)))
+    if storage.exists(storage.join(path, MANIFEST)) or (parent == CHECKPOINTS and _is_step(storage.basename(path))):
+        return path
+    return latest(path) or next(_newest_first(path), None)
 
 
-def stored_names(path: str) -> dict[str, str]:
-    """The name each variable had in `checkpointing.training_variables` -> its key in the files of a checkpoint."""
-    keys = tf.train.load_checkpoint(storage.join(path, VARIABLES)).get_variable_to_shape_map()
-    return {_name_of(key): key for key in keys if key.endswith(_KEY_END)}
+def output_dir_of(checkpoint: str) -> str:
+    """The run's directory, where config and vocabulary are; a checkpoint that was moved has them beside its files."""
+    directory = storage.dirname(_absolute(checkpoint))
+    return storage.dirname(directory) if storage.basename(directory) == CHECKPOINTS else checkpoint
 
 
-def _name_of(key: str) -> str:
-    """The name that tf.train.Checkpoint made a key of: there `/` is `.S` and `.` is `..`."""
-    escaped = key[len(f"{VARIABLES}/") : -len(_KEY_END)]
-    return ".".join(part.replace(".S", "/") for part in escaped.split(".."))
+def stored_names(bundle: TensorBundle) -> dict[str, str]:
+    """Key in the files of a checkpoint -> the name its variable had in `checkpointing.training_variables`."""
+    return {key: _name_of(key) for key in bundle.shapes if key.endswith(VARIABLE_KEY_END)}
 
 
 def read(path: str) -> Checkpoint:
     """The weights of one checkpoint, or of the newest of a run, written by either stack.
 
     Raises:
-        InputError: the checkpoint is damaged.
+        InputError: there is none, or it is damaged.
     """
-    directory = path if storage.exists(storage.join(path, MANIFEST)) else latest(path)
-    assert directory is not None  # is_checkpoint saw to it
+    directory = chosen(path)
+    if directory is None:
+        raise InputError(
+            f"{path} is no run of pre-training: it has neither a {MANIFEST} nor a folder {CHECKPOINTS} with checkpoints"
+        )
     problem = incomplete(directory)
     if problem:
-        raise InputError(f"the checkpoint {directory} is damaged: {problem}")
+        which = "" if directory == path else f", as are all others of {path}"
+        raise InputError(f"the checkpoint {directory} is damaged{which}: {problem}")
     try:
-        names = stored_names(directory)
-        reader = tf.train.load_checkpoint(storage.join(directory, VARIABLES))
-        weights = {
-            name[len(WEIGHTS) :]: np.asarray(reader.get_tensor(key))
-            for name, key in names.items()
-            if name.startswith(WEIGHTS)
-        }
-    except READ_ERRORS as error:
-        raise InputError(f"the checkpoint {directory} is damaged: {str(error).splitlines()[0]}") from error
-    output_dir = path if directory != path else os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        bundle = TensorBundle(storage.join(directory, VARIABLES))
+        names = stored_names(bundle)
+        weights, notes = bundle.read(key for key, name in names.items() if name.startswith(WEIGHTS))
+    except InputError as error:
+        raise InputError(f"the checkpoint {directory} is damaged: {error}") from error
+    weights = {names[key][len(WEIGHTS) :]: value for key, value in weights.items()}
+    output_dir = output_dir_of(directory)
     config_file = os.path.join(output_dir, CONFIG_FILE)
     return Checkpoint(
         path=directory,
@@ -99,5 +103,25 @@ def read(path: str) -> Checkpoint:
         head=head_from_weights(weights),
         config=AlbertConfig.from_json_file(config_file) if os.path.exists(config_file) else None,
         vocabulary=find_vocabulary(output_dir),
-        slots=tuple(name for name in names if not name.startswith(WEIGHTS)),
+        slots=tuple(name for name in names.values() if not name.startswith(WEIGHTS)),
+        notes=notes,
     )
+
+
+def _newest_first(output_dir: str) -> Iterator[str]:
+    directory = storage.join(output_dir, CHECKPOINTS)
+    return (storage.join(directory, name) for name in reversed(checkpoint_names(directory)))
+
+
+def _is_step(name: str) -> bool:
+    return name.startswith("step-") and name[len("step-") :].isdigit()
+
+
+def _absolute(path: str) -> str:
+    return path.rstrip("/") if storage.is_remote(path) else os.path.abspath(path)
+
+
+def _name_of(key: str) -> str:
+    """The name that tf.train.Checkpoint made a key of: there `/` is `.S` and `.` is `..`."""
+    escaped = key[len(f"{VARIABLES}/") : -len(VARIABLE_KEY_END)]
+    return ".".join(part.replace(".S", "/") for part in escaped.split(".."))
