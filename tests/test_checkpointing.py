@@ -99,7 +99,19 @@ def _break_the_manifest(path: pathlib.Path) -> None:
     (path / "checkpoint.json").write_text('{"step": 10, "fil')
 
 
-SPOILERS = [_cut, _flip_a_bit, _damage_the_index, _lose_the_index, _lose_the_manifest, _break_the_manifest]
+def _empty_the_manifest(path: pathlib.Path) -> None:
+    (path / "checkpoint.json").write_text('{"files": {}}')
+
+
+SPOILERS = [
+    _cut,
+    _flip_a_bit,
+    _damage_the_index,
+    _lose_the_index,
+    _lose_the_manifest,
+    _break_the_manifest,
+    _empty_the_manifest,
+]
 
 
 @pytest.mark.parametrize("spoil", SPOILERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tarfile
 
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import run_pretraining
 from albert_tf.errors import InputError
 from albert_tf.formats import tf_hub
 from albert_tf.models import AlbertModel
 from tests import tf1_files
-from tests.tf_models_encoder import Encoder
+from tests.tf_models_encoder import SPECIFICATION, Encoder
 
 ARGUMENTS = ("input_ids", "input_mask", "segment_ids")
 GROUPED = tf1_files.SMALL.replace(inner_group_num=2)
@@ -145,7 +147,113 @@ def test_layers_of_a_released_size(tmp_path):
     tf.saved_model.save(Variables(SHARED.replace(**sizes)), str(tmp_path / "hub"))
     checkpoint = tf_hub.read(tmp_path / "hub")
     assert checkpoint.config.num_hidden_layers == 12
-    assert any("number of layers, 12" in note for note in checkpoint.notes)
+    for guess in ("number of layers, 12", "hidden_act", "layer_norm_eps .* 1e-12", "dropout"):
+        assert any(re.search(guess, note) for note in checkpoint.notes), guess
+
+
+def test_a_given_config_counts_where_the_module_tells_nothing(tmp_path):
+    tf.saved_model.save(Variables(SHARED), str(tmp_path / "hub"))
+    given = SHARED.replace(
+        num_attention_heads=4,
+        num_hidden_layers=5,
+        hidden_act="relu",
+        layer_norm_eps=1e-6,
+        hidden_dropout_prob=0.2,
+        attention_probs_dropout_prob=0.3,
+        classifier_dropout_prob=0.4,
+        initializer_range=0.05,
+    )
+    checkpoint = tf_hub.read(tmp_path / "hub", given)
+    assert checkpoint.config == given.replace(num_attention_heads=3)  # the shape of the query tells the heads
+    assert checkpoint.notes == ()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"num_attention_heads": 2}, {"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}, {"num_hidden_layers": 5}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_the_module_tells_stands_against_a_given_config(tf2_module, told):
+    rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3, "classifier_dropout_prob": 0.4}
+    given = SHARED.replace(**told, **rates)
+    assert tf_hub.read(tf2_module[0], given).config == SHARED.replace(**rates)
+    if "num_hidden_layers" in told:
+        report = AlbertModel.from_pretrained(tf2_module[0], config=given).load_report
+        assert "a model of 11 layers starts one of 5 layers" in report.notes
+    else:
+        with pytest.raises(InputError, match=f"{next(iter(told))} .*other numbers"):
+            AlbertModel.from_pretrained(tf2_module[0], config=given)
+
+
+@pytest.mark.parametrize("sharing, groups", [("none", 1), ("none", 3), ("all", 3)])
+def test_a_given_config_that_says_the_same_in_other_words(tmp_path, sharing, groups):
+    config = SHARED.replace(embedding_size=12, parameter_sharing="none", num_hidden_layers=3)
+    tf.saved_model.save(Encoder(config), str(tmp_path / "hub"))
+    given = config.replace(parameter_sharing=sharing, num_hidden_groups=groups, embedding_projection=False)
+    assert tf_hub.read(tmp_path / "hub", given).config == given
+
+
+def test_pretraining_begins_from_a_module_that_its_config_completes(tmp_path):
+    encoder = Variables(SHARED)
+    tf.saved_model.save(encoder, str(tmp_path / "hub"))
+    model = AlbertModel(SHARED)
+    run_pretraining.load_weights(str(tmp_path / "hub"), model.named_variables(), SHARED)
+    (words,) = [value for value in encoder.kept if value.name.startswith("word_embeddings/")]
+    np.testing.assert_array_equal(model.named_variables()["bert/embeddings/word_embeddings"], words)
+
+
+class WithSomethingElse(Encoder):
+    """An encoder whose graph has a rectifier that is not its activation."""
+
+    @tf.function(input_signature=[SPECIFICATION] * 3)
+    def __call__(self, input_ids, input_mask, segment_ids):
+        outputs = super().__call__(tf.nn.relu(input_ids), input_mask, segment_ids)
+        return {name: tf.nn.relu(value + 100.0) - 100.0 for name, value in outputs.items()}
+
+
+def test_two_activations_tell_nothing(tmp_path):
+    config = SHARED.replace(num_hidden_layers=2)
+    tf.saved_model.save(WithSomethingElse(config), str(tmp_path / "hub"))
+    checkpoint = tf_hub.read(tmp_path / "hub")
+    assert checkpoint.config == config
+    assert any("hidden_act is not told" in note and "gelu, relu" in note for note in checkpoint.notes)
+    given = config.replace(hidden_act="gelu_erf")
+    assert tf_hub.read(tmp_path / "hub", given).config == given
+
+
+class Fused(Encoder):
+    """An encoder whose LayerNorms are fused operations, as Keras traces those of larger epsilons."""
+
+    def norm(self, x, name):
+        shape = tf.shape(x)
+        rows = shape[0] * shape[1]
+        normal, _, _ = tf.compat.v1.nn.fused_batch_norm(
+            tf.reshape(x, [1, rows, shape[2], 1]),
+            scale=tf.ones([rows]),
+            offset=tf.zeros([rows]),
+            epsilon=self.config.layer_norm_eps,
+            data_format="NCHW",
+        )
+        normal = tf.ensure_shape(tf.reshape(normal, shape), x.shape)
+        return normal * self.variable(f"{name}/gamma") + self.variable(f"{name}/beta")
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-4])  # 1e-4 is the operation's default, which is not stored
+def test_the_epsilon_of_fused_norms(tmp_path, epsilon):
+    config = SHARED.replace(num_hidden_layers=2, layer_norm_eps=epsilon)
+    encoder = Fused(config)
+    tf.saved_model.save(encoder, str(tmp_path / "hub"))
+    checkpoint = tf_hub.read(tmp_path / "hub")
+    assert checkpoint.config == config
+    assert_computes(checkpoint, encoder(**tf1_files.batch(config)), tf1_files.batch(config))
+
+
+def test_two_variables_of_one_name_are_refused(tmp_path):
+    encoder = Encoder(SHARED.replace(num_hidden_layers=2))
+    encoder.kept.append(tf.Variable(tf.zeros([12, 12]), name="transformer/self_attention_output/kernel"))
+    tf.saved_model.save(encoder, str(tmp_path / "hub"))
+    with pytest.raises(InputError, match="hub has two values for .*/attention_1/output/dense/kernel"):
+        tf_hub.read(tmp_path / "hub")
 
 
 def test_what_is_no_module(tf2_module, tmp_path):
