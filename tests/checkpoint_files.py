@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -36,9 +38,15 @@ def random_weights(config: AlbertConfig, head: HeadConfig | None = None, seed: i
     }
 
 
-def write_tf1(prefix: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> str:
+def assign(model: Any, weights: Mapping[str, np.ndarray]) -> None:
+    """Gives every variable of a model its array."""
+    for name, variable in model.named_variables().items():
+        variable.assign(weights[name])
+
+
+def write_tf1(prefix: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> str:
     """Writes a name-based checkpoint; returns its prefix."""
-    prefix.parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(prefix).parent.mkdir(parents=True, exist_ok=True)
     names = list(arrays)
     tf.raw_ops.SaveV2(
         prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=[arrays[n] for n in names]
@@ -46,13 +54,18 @@ def write_tf1(prefix: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> str:
     return str(prefix)
 
 
-def some_inputs(config: AlbertConfig, batch: int = 3, length: int = 12) -> dict[str, np.ndarray]:
-    """Random pieces with ragged masks, [batch, length], and two positions to predict in each row."""
+def encoder_inputs(config: AlbertConfig, batch: int = 3, length: int = 12) -> dict[str, np.ndarray]:
+    """Random pieces with ragged masks, [batch, length]."""
     random = np.random.default_rng(0)
     lengths = random.integers(4, length + 1, batch)
     return {
         "input_ids": random.integers(0, config.vocab_size, (batch, length), dtype=np.int32),
         "input_mask": (np.arange(length) < lengths[:, None]).astype(np.int32),
         "segment_ids": random.integers(0, config.type_vocab_size, (batch, length), dtype=np.int32),
-        "masked_lm_positions": random.integers(0, length, (batch, 2), dtype=np.int32),
     }
+
+
+def some_inputs(config: AlbertConfig, batch: int = 3, length: int = 12) -> dict[str, np.ndarray]:
+    """The inputs of an encoder, and two positions to predict in each row."""
+    positions = np.random.default_rng(1).integers(0, length, (batch, 2), dtype=np.int32)
+    return {**encoder_inputs(config, batch, length), "masked_lm_positions": positions}
