@@ -13,7 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.formats import families, tf1
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertModel
-from tests import tf1_files
+from tests import checkpoint_files, tf1_files
 
 BERT_CONFIG = {
     "attention_probs_dropout_prob": 0.1,
@@ -102,7 +102,7 @@ def bert_forward(weights, input_ids, input_mask, segment_ids):
 def bert(tmp_path_factory):
     directory = tmp_path_factory.mktemp("bert")
     weights = bert_weights()
-    tf1_files.save_named(str(directory / "bert_model.ckpt"), {**weights, "global_step": np.int64(3)})
+    checkpoint_files.write_tf1(directory / "bert_model.ckpt", {**weights, "global_step": np.int64(3)})
     (directory / "bert_config.json").write_text(json.dumps(BERT_CONFIG))
     (directory / "vocab.txt").write_text("[PAD]\n")
     return directory, weights
@@ -116,8 +116,8 @@ def test_a_bert_computes_what_its_definition_says(bert):
     assert any("BERT" in note for note in checkpoint.notes)
     assert set(checkpoint.weights) == set(weight_names.variable_shapes(checkpoint.config))
     model = AlbertModel(checkpoint.config)
-    tf1_files.assign(model, checkpoint.weights)
-    batch = tf1_files.batch(checkpoint.config)
+    checkpoint_files.assign(model, checkpoint.weights)
+    batch = checkpoint_files.encoder_inputs(checkpoint.config)
     output = model({name: tf.constant(value) for name, value in batch.items()})["sequence_output"]
     np.testing.assert_allclose(output, bert_forward(weights, **batch), atol=2e-5, rtol=1e-5)
 

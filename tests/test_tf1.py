@@ -18,7 +18,7 @@ from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.optimizer_slots import slots_among
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertForPreTraining, AlbertModel
-from tests import tf1_files, toy_vocabulary
+from tests import checkpoint_files, tf1_files, toy_vocabulary
 
 WORDS = "bert/embeddings/word_embeddings"
 WORDPIECES = "\n".join(toy_vocabulary.WORDPIECES).encode()
@@ -40,7 +40,7 @@ def assert_same_bits(left, right):
 def released(tmp_path_factory):
     """A directory like the released archives', with both pre-training heads."""
     directory = tmp_path_factory.mktemp("tf1") / "albert_small"
-    tf1_files.save_named(str(directory / "model.ckpt-best"), tf1_files.random_weights(tf1_files.SMALL))
+    checkpoint_files.write_tf1(directory / "model.ckpt-best", checkpoint_files.random_weights(tf1_files.SMALL))
     tf1_files.SMALL.to_json_file(directory / "albert_config.json")
     (directory / "30k-clean.model").write_bytes(b"pieces")
     return directory
@@ -82,7 +82,7 @@ def test_the_loaded_model_computes_the_reference_numbers(shared, folder):
     path = shared / "fixtures" / folder
     checkpoint = tf1.read(path)
     model = AlbertForPreTraining(checkpoint.config)
-    tf1_files.assign(model, checkpoint.weights)
+    checkpoint_files.assign(model, checkpoint.weights)
     inputs, expected = dict(np.load(path / "inputs.npz")), np.load(path / "outputs.npz")
     names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
     outputs = model({name: tf.constant(inputs[name]) for name in names})
@@ -161,8 +161,8 @@ def test_archives_write_nowhere_else(released, tmp_path, kind):
 
 
 def add_checkpoint(directory, name, value):
-    weights = {**tf1_files.random_weights(tf1_files.SMALL), "marker": np.float32(value)}
-    tf1_files.save_named(os.path.join(directory, name), weights)
+    weights = {**checkpoint_files.random_weights(tf1_files.SMALL), "marker": np.float32(value)}
+    checkpoint_files.write_tf1(os.path.join(directory, name), weights)
 
 
 @pytest.mark.parametrize("pointer", ["/somewhere/else/model.ckpt-1", "../model.ckpt-1", "model.ckpt-77"])
@@ -228,9 +228,9 @@ def test_index_files_of_public_checkpoints(shared):
 
 
 def test_other_floats_become_float32_and_text_is_left_out(tmp_path):
-    weights = tf1_files.random_weights(tf1_files.SMALL)
+    weights = checkpoint_files.random_weights(tf1_files.SMALL)
     stored = {**weights, WORDS: weights[WORDS].astype(np.float16), "steps": np.int64(3), "text": np.array("x")}
-    checkpoint = tf1.read(tf1_files.save_named(str(tmp_path / "m"), stored))
+    checkpoint = tf1.read(checkpoint_files.write_tf1(tmp_path / "m", stored))
     np.testing.assert_array_equal(checkpoint.weights[WORDS], weights[WORDS].astype(np.float16).astype(np.float32))
     assert checkpoint.weights[WORDS].dtype == np.float32
     assert checkpoint.notes == ("1 float16 arrays were turned into float32",)
@@ -269,18 +269,18 @@ def test_a_config_that_cannot_be_used_matters_only_where_none_is_given(copy, tmp
 @pytest.mark.parametrize("telltale", [{"model_type": "albert"}, {"architectures": ["AlbertForPreTraining"]}])
 def test_a_config_of_hugging_face_beside_the_files(tmp_path, activation, read, embedding_size, telltale):
     config = tf1_files.SMALL.replace(hidden_act=read, embedding_size=embedding_size)
-    prefix = tf1_files.save_named(str(tmp_path / "model.ckpt"), tf1_files.random_weights(config))
+    prefix = checkpoint_files.write_tf1(tmp_path / "model.ckpt", checkpoint_files.random_weights(config))
     theirs = {"hidden_act": activation, "classifier_dropout_prob": 0.1, **telltale, "pad_token_id": 0}
     (tmp_path / "config.json").write_text(json.dumps({**config.to_dict(), **theirs}))
     assert tf1.read(prefix).config == config
 
 
 def test_two_names_of_one_variable_are_refused(tmp_path):
-    weights = tf1_files.random_weights(tf1_files.SMALL)
+    weights = checkpoint_files.random_weights(tf1_files.SMALL)
     query = "attention_1/self/query/kernel"
     twice = {**weights, "bert/encoder/layer_0/attention/self/query/kernel": np.zeros([12, 12], np.float32)}
     with pytest.raises(InputError, match=rf"m has two values for .*group_0/inner_group_0/{query}, .*layer_0.* and "):
-        tf1.read(tf1_files.save_named(str(tmp_path / "m"), twice))
+        tf1.read(checkpoint_files.write_tf1(tmp_path / "m", twice))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_two_names_of_one_variable_are_refused(tmp_path):
     ids=lambda head: f"{head.kind}_{head.num_labels}",
 )
 def test_there_and_back_with_every_head(tmp_path, head):
-    weights = tf1_files.random_weights(tf1_files.SMALL, head)
+    weights = checkpoint_files.random_weights(tf1_files.SMALL, head)
     notes = tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL, head), tmp_path / "out")
     checkpoint = tf1.read(tmp_path / "out")
     assert notes == () and checkpoint.notes == ()
@@ -310,13 +310,13 @@ def test_there_and_back_with_every_head(tmp_path, head):
 
 def test_there_and_back_keeps_every_bit(tmp_path):
     weights = {
-        **tf1_files.random_weights(tf1_files.SMALL),
+        **checkpoint_files.random_weights(tf1_files.SMALL),
         "my_head/scale": np.array([np.nan, -0.0, 1e-42, np.inf], np.float32),
         "my_head/table": np.arange(6, dtype=np.int64).reshape(2, 3),
         "alone": np.float32(0.1),
     }
     slots = {f"{name}/adam_m": value for name, value in weights.items()}
-    first = tf1_files.save_named(str(tmp_path / "model.ckpt-5"), {**weights, **slots, "global_step": np.int64(5)})
+    first = checkpoint_files.write_tf1(tmp_path / "model.ckpt-5", {**weights, **slots, "global_step": np.int64(5)})
     tf1_files.SMALL.to_json_file(tmp_path / "albert_config.json")
     tf1.write(tf1.read(first), tmp_path / "out", prefix="model.ckpt-new")
     assert_same_bits(tensors_of(tmp_path / "out" / "model.ckpt-new"), weights)
@@ -330,7 +330,7 @@ def test_there_and_back_keeps_every_bit(tmp_path):
 
 
 def test_a_tf1_saver_restores_what_was_written(tmp_path):
-    weights = tf1_files.random_weights(tf1_files.SMALL)
+    weights = checkpoint_files.random_weights(tf1_files.SMALL)
     tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL), tmp_path / "out")
     v1 = tf.compat.v1
     path = tf.train.latest_checkpoint(str(tmp_path / "out"))
@@ -351,7 +351,7 @@ def test_a_tf1_saver_restores_what_was_written(tmp_path):
 )
 def test_the_vocabulary_gets_the_released_name_of_its_kind(tmp_path, name, data, written):
     vocabulary = Vocabulary(name, data, do_lower_case=False, keep_accents=True)
-    weights = tf1_files.random_weights(tf1_files.SMALL)
+    weights = checkpoint_files.random_weights(tf1_files.SMALL)
     tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL, vocabulary=vocabulary), tmp_path / "out")
     assert (tmp_path / "out" / written).read_bytes() == data
     assert tf1.read(tmp_path / "out").vocabulary == Vocabulary(written, data, False, True)
@@ -362,16 +362,16 @@ def test_the_vocabulary_gets_the_released_name_of_its_kind(tmp_path, name, data,
 def test_other_sharing_becomes_groups_of_one_layer(tmp_path, sharing, groups, inner_groups):
     config = tf1_files.SMALL.replace(parameter_sharing=sharing, num_hidden_groups=groups, inner_group_num=inner_groups)
     head = HeadConfig("encoder")
-    weights = tf1_files.random_weights(config, head)
+    weights = checkpoint_files.random_weights(config, head)
     (note,) = tf1.write(Checkpoint("x", "model", weights, config, head), tmp_path / "out")
     assert sharing in note
     checkpoint = tf1.read(tmp_path / "out")
     assert (checkpoint.config.parameter_sharing, checkpoint.config.num_hidden_groups) == ("all", 4)
     models = AlbertModel(config), AlbertModel(checkpoint.config)
     for model, values in zip(models, (weights, checkpoint.weights)):
-        tf1_files.assign(model, values)
+        checkpoint_files.assign(model, values)
     assert set(checkpoint.weights) == set(models[1].named_variables())
-    left, right = (model(tf1_files.batch(config))["sequence_output"] for model in models)
+    left, right = (model(checkpoint_files.encoder_inputs(config))["sequence_output"] for model in models)
     np.testing.assert_array_equal(left, right)
 
 
@@ -388,15 +388,15 @@ def test_other_sharing_becomes_groups_of_one_layer(tmp_path, sharing, groups, in
 def test_what_the_released_form_cannot_hold_is_refused_by_name(tmp_path, changes, named):
     config = tf1_files.SMALL.replace(**changes)
     with pytest.raises(InputError, match=named):
-        tf1.write(Checkpoint("x", "model", tf1_files.random_weights(config), config), tmp_path / "out")
+        tf1.write(Checkpoint("x", "model", checkpoint_files.random_weights(config), config), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_an_earlier_checkpoint_is_replaced_and_nothing_else(tmp_path):
     config, out = tf1_files.SMALL, tmp_path / "out"
     head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", WORDPIECES)
-    tf1.write(Checkpoint("x", "m", tf1_files.random_weights(config, head), config, head, vocabulary), out)
-    weights = tf1_files.random_weights(config)
+    tf1.write(Checkpoint("x", "m", checkpoint_files.random_weights(config, head), config, head, vocabulary), out)
+    weights = checkpoint_files.random_weights(config)
     tf1.write(Checkpoint("x", "m", weights, config), out)
     assert_same_bits(tf1.read(out).weights, weights)
     assert (tf1.read(out).vocabulary, tf1.read(out).head) == (None, HeadConfig("pretraining"))

@@ -15,7 +15,7 @@ from albert_tf import run_pretraining
 from albert_tf.errors import InputError
 from albert_tf.formats import tf_hub
 from albert_tf.models import AlbertModel
-from tests import tf1_files
+from tests import checkpoint_files, tf1_files
 from tests.tf_models_encoder import SPECIFICATION, Encoder
 
 ARGUMENTS = ("input_ids", "input_mask", "segment_ids")
@@ -25,14 +25,14 @@ SHARED = tf1_files.SMALL.replace(num_hidden_groups=1, num_hidden_layers=11)
 
 def assert_computes(checkpoint, expected, batch):
     model = AlbertModel(checkpoint.config)
-    tf1_files.assign(model, checkpoint.weights)
+    checkpoint_files.assign(model, checkpoint.weights)
     outputs = model({name: tf.constant(value) for name, value in batch.items()})
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(outputs[name], expected[name], atol=2e-5, rtol=1e-5)
 
 
 def save_tf1_module(directory, config, scope="", **options):
-    """A module as the released code exports one; returns what it computes for `tf1_files.batch`."""
+    """A module as the released code exports one; returns what it computes for `checkpoint_files.encoder_inputs`."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(5)
@@ -41,7 +41,9 @@ def save_tf1_module(directory, config, scope="", **options):
             sequence_output, pooled_output = tf1_files.build_graph(config, **inputs, **options)
         outputs = {"sequence_output": sequence_output, "pooled_output": pooled_output}
         session.run(v1.global_variables_initializer())
-        computed = session.run(outputs, {inputs[name]: value for name, value in tf1_files.batch(config).items()})
+        computed = session.run(
+            outputs, {inputs[name]: value for name, value in checkpoint_files.encoder_inputs(config).items()}
+        )
         information = {"do_lower_case": v1.saved_model.build_tensor_info(tf.constant(False))}
         signatures = {
             "tokens": v1.saved_model.predict_signature_def(inputs, outputs),
@@ -64,14 +66,14 @@ def test_a_tf1_module(tmp_path, config, scope):
     assert checkpoint.config == config and checkpoint.head.kind == "encoder"
     assert any("dropout" in note for note in checkpoint.notes)
     assert (checkpoint.vocabulary.data, checkpoint.vocabulary.do_lower_case) == (b"pieces", False)
-    assert_computes(checkpoint, computed, tf1_files.batch(config))
+    assert_computes(checkpoint, computed, checkpoint_files.encoder_inputs(config))
 
 
 def test_heads_that_only_the_scale_of_the_scores_tells(tmp_path):
     computed = save_tf1_module(tmp_path / "hub", SHARED, splits_kernels=False)
     checkpoint = tf_hub.read(tmp_path / "hub")
     assert checkpoint.config == SHARED
-    assert_computes(checkpoint, computed, tf1_files.batch(SHARED))
+    assert_computes(checkpoint, computed, checkpoint_files.encoder_inputs(SHARED))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def tf2_module(tmp_path_factory):
     encoder.do_lower_case = tf.Variable(False, trainable=False)
     encoder.vocabulary = tf.saved_model.Asset(_file(directory.parent / "spm.model"))
     tf.saved_model.save(encoder, str(directory))
-    return directory, encoder(**tf1_files.batch(SHARED)), encoder
+    return directory, encoder(**checkpoint_files.encoder_inputs(SHARED)), encoder
 
 
 def _file(path):
@@ -96,7 +98,7 @@ def test_a_tf2_module(tf2_module):
     assert checkpoint.config == SHARED and checkpoint.head.kind == "masked_lm"
     assert (checkpoint.vocabulary.name, checkpoint.vocabulary.do_lower_case) == ("spm.model", False)
     assert list(checkpoint.left_out) == ["do_lower_case"]
-    assert_computes(checkpoint, computed, tf1_files.batch(SHARED))
+    assert_computes(checkpoint, computed, checkpoint_files.encoder_inputs(SHARED))
     kernel = encoder.variable("bert/cls/predictions/transform/dense/kernel")
     np.testing.assert_array_equal(checkpoint.weights["cls/predictions/transform/dense/kernel"], kernel)
 
@@ -115,7 +117,9 @@ def test_the_graph_tells_activation_and_epsilon(tmp_path, activation):
     tf.saved_model.save(encoder, str(tmp_path / "hub"))
     checkpoint = tf_hub.read(tmp_path / "hub")
     assert checkpoint.config == config
-    assert_computes(checkpoint, encoder(**tf1_files.batch(config)), tf1_files.batch(config))
+    assert_computes(
+        checkpoint, encoder(**checkpoint_files.encoder_inputs(config)), checkpoint_files.encoder_inputs(config)
+    )
 
 
 def test_each_layer_its_own_is_a_bert(tmp_path):
@@ -124,7 +128,9 @@ def test_each_layer_its_own_is_a_bert(tmp_path):
     tf.saved_model.save(encoder, str(tmp_path / "hub"))
     checkpoint = tf_hub.read(tmp_path / "hub")
     assert checkpoint.config == config and any("BERT" in note for note in checkpoint.notes)
-    assert_computes(checkpoint, encoder(**tf1_files.batch(config)), tf1_files.batch(config))
+    assert_computes(
+        checkpoint, encoder(**checkpoint_files.encoder_inputs(config)), checkpoint_files.encoder_inputs(config)
+    )
 
 
 class Variables(tf.Module):
@@ -245,7 +251,9 @@ def test_the_epsilon_of_fused_norms(tmp_path, epsilon):
     tf.saved_model.save(encoder, str(tmp_path / "hub"))
     checkpoint = tf_hub.read(tmp_path / "hub")
     assert checkpoint.config == config
-    assert_computes(checkpoint, encoder(**tf1_files.batch(config)), tf1_files.batch(config))
+    assert_computes(
+        checkpoint, encoder(**checkpoint_files.encoder_inputs(config)), checkpoint_files.encoder_inputs(config)
+    )
 
 
 def test_two_variables_of_one_name_are_refused(tmp_path):

@@ -1,14 +1,13 @@
-"""TF1 files for tests: name-based checkpoints, and a TF1 graph with the scopes of the released code."""
+"""A TF1 graph for tests, with the scopes of the released code."""
 
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import weight_names
 from albert_tf.config import AlbertConfig
 
 SMALL = AlbertConfig(
@@ -23,65 +22,43 @@ SMALL = AlbertConfig(
 )
 
 
-def random_weights(config, head=None, seed=0):
-    """Released name to random float32 array."""
-    generator = np.random.default_rng(seed)
-    shapes = weight_names.variable_shapes(config, head)
-    return {name: generator.normal(size=shape, scale=0.3).astype(np.float32) for name, shape in shapes.items()}
-
-
-def save_named(prefix, arrays):
-    """Writes a name-based checkpoint; returns its prefix."""
-    os.makedirs(os.path.dirname(prefix), exist_ok=True)
-    names = sorted(arrays)
-    tensors = [tf.constant(arrays[name]) for name in names]
-    tf.raw_ops.SaveV2(prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=tensors)
-    return str(prefix)
-
-
-def assign(model, weights):
-    """Gives every variable of a model its array."""
-    for name, variable in model.named_variables().items():
-        variable.assign(weights[name])
-
-
-def batch(config, seed=1):
-    """input_ids, input_mask, segment_ids [3,9] with ragged masks."""
-    generator = np.random.default_rng(seed)
-    return {
-        "input_ids": generator.integers(0, config.vocab_size, (3, 9)).astype(np.int32),
-        "input_mask": (np.arange(9) < np.array([[9], [5], [7]])).astype(np.int32),
-        "segment_ids": (np.arange(9) >= np.array([[4], [3], [6]])).astype(np.int32),
-    }
-
-
-def build_graph(config, input_ids, input_mask, segment_ids, splits_kernels=True):
+def build_graph(
+    config: AlbertConfig,
+    input_ids: tf.Tensor,
+    input_mask: tf.Tensor,
+    segment_ids: tf.Tensor,
+    splits_kernels: bool = True,
+) -> tuple[tf.Tensor, tf.Tensor]:
     """The released encoder as a TF1 graph: its scopes, variables, reshapes; returns sequence and pooled output.
 
     Args:
+        config: the sizes.
+        input_ids, input_mask, segment_ids: [B,S] int32.
         splits_kernels: whether heads are split in the kernels, as in later releases, or in what they give, as in BERT.
     """
     v1 = tf.compat.v1
 
-    def variable(name, *shape):
+    def variable(name: str, *shape: int) -> tf.Tensor:
         return v1.get_variable(name, shape, tf.float32, v1.truncated_normal_initializer(stddev=0.3))
 
-    def layer_norm(value, name="LayerNorm"):
+    def layer_norm(value: tf.Tensor, name: str = "LayerNorm") -> tf.Tensor:
         with v1.variable_scope(name):
             mean, variance = tf.nn.moments(value, [-1], keepdims=True)
             beta, gamma = variable("beta", value.shape[-1]), variable("gamma", value.shape[-1])
             return tf.nn.batch_normalization(value, mean, variance, beta, gamma, 1e-12)
 
-    def dense(value, name, width, activation=None):
+    def dense(
+        value: tf.Tensor, name: str, width: int, activation: Callable[[tf.Tensor], tf.Tensor] | None = None
+    ) -> tf.Tensor:
         with v1.variable_scope(name):
             outcome = tf.einsum("...i,io->...o", value, variable("kernel", value.shape[-1], width))
             outcome += variable("bias", width)
             return activation(outcome) if activation else outcome
 
-    def gelu(x):
+    def gelu(x: tf.Tensor) -> tf.Tensor:
         return x * 0.5 * (1.0 + tf.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * tf.pow(x, 3))))
 
-    def heads_of(value, name):
+    def heads_of(value: tf.Tensor, name: str) -> tf.Tensor:
         with v1.variable_scope(name):
             h, n, d = config.hidden_size, config.num_attention_heads, config.head_size
             if not splits_kernels:
@@ -90,7 +67,7 @@ def build_graph(config, input_ids, input_mask, segment_ids, splits_kernels=True)
             kernel = tf.reshape(variable("kernel", h, h), [h, n, d])
             return tf.einsum("bfh,hnd->bfnd", value, kernel) + tf.reshape(variable("bias", h), [n, d])
 
-    def attention(value):
+    def attention(value: tf.Tensor) -> tf.Tensor:
         with v1.variable_scope("attention_1"):
             with v1.variable_scope("self"):
                 query, key, values = (heads_of(value, name) for name in ("query", "key", "value"))
@@ -102,7 +79,7 @@ def build_graph(config, input_ids, input_mask, segment_ids, splits_kernels=True)
             with v1.variable_scope("output"):
                 return dense(context, "dense", config.hidden_size)
 
-    def block(value):
+    def block(value: tf.Tensor) -> tf.Tensor:
         value = layer_norm(value + attention(value))
         with v1.variable_scope("ffn_1"), v1.variable_scope("intermediate"):
             inner = dense(value, "dense", config.intermediate_size, gelu)
