@@ -26,7 +26,7 @@ FORMS = ("portable", "huggingface", "tf1")
 
 def main(argv: Sequence[str]) -> int:
     from albert_tf import loading
-    from albert_tf.formats import hugging_face, portable, tf1
+    from albert_tf.formats import hugging_face, portable, tf1_writing
     from albert_tf.formats.checkpoint import Vocabulary
     from albert_tf.formats.reading import read_checkpoint
     from albert_tf.tokenization import load_tokenizer
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         raise InputError(f"--input={FLAGS.input} has no {next(iter(report.missing))}, so its head is not complete")
     if checkpoint.vocabulary is None:
         print("there is no vocabulary beside the weights: text needs one, which --vocabulary adds")
-    writers = {"portable": portable.write, "huggingface": hugging_face.write, "tf1": tf1.write}
+    writers = {"portable": portable.write, "huggingface": hugging_face.write, "tf1": tf1_writing.write}
     for note in writers[FLAGS.to](checkpoint.replace(weights=weights, config=config), FLAGS.output):
         print(f"note: {note}")
     parameters = sum(array.size for array in weights.values())

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags, logging
 
 from albert_tf import config_files, record_files, run_log, storage
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.progress import Progress
 
@@ -401,7 +401,7 @@ def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: R
 def write_companions(config: AlbertConfig, tokenizer: Tokenizer | None) -> None:
     """Puts config and vocabulary into the output directory."""
     with storage.files_to_add(FLAGS.output_dir) as directory:
-        config.to_json_file(f"{directory}/albert_config.json")
+        config.to_json_file(f"{directory}/{CONFIG_FILE}")
         if tokenizer:
             tokenizer.save(directory)
 

@@ -24,6 +24,7 @@ from typing import Any
 from absl import flags
 
 from albert_tf import config_files, errors, files, record_spec
+from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenizer import Tokenizer
@@ -196,7 +197,7 @@ def write_config(output: str, tokenizer: Tokenizer) -> str:
     sizes = files.read_json(packaged)
     if sizes["vocab_size"] == tokenizer.vocab_size:
         return packaged
-    path = os.path.join(output, "albert_config.json")
+    path = os.path.join(output, CONFIG_FILE)
     files.write_json(path, {**sizes, "vocab_size": tokenizer.vocab_size})
     return path
 

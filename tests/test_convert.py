@@ -13,7 +13,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf.errors import InputError
-from albert_tf.formats import hugging_face, portable, tf1
+from albert_tf.formats import hugging_face, portable, tf1_writing
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
@@ -107,7 +107,7 @@ def test_what_the_target_cannot_hold_is_changed_exactly_and_said(tmp_path):
 
 def test_positions_and_a_vocabulary_can_be_changed_on_the_way(tmp_path):
     source = checkpoint()
-    tf1.write(source.replace(vocabulary=None), tmp_path / "released")
+    tf1_writing.write(source.replace(vocabulary=None), tmp_path / "released")
     (tmp_path / "mine.model").write_bytes(VOCABULARY.data)
     done = run(
         "--input", tmp_path / "released", "--output", tmp_path / "model", "--max_position_embeddings=40",
@@ -164,7 +164,7 @@ def test_what_the_model_has_no_place_for_is_kept_in_a_file_of_its_own(tmp_path):
     found = read_checkpoint(tmp_path / "model")
     assert_same(found, source)
     assert found.weights["my/counter"].shape == () and found.head == HeadConfig("span")
-    tf1.write(found, tmp_path / "back")
+    tf1_writing.write(found, tmp_path / "back")
     assert_same(read_checkpoint(tmp_path / "back"), source)
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf import weight_names
 from albert_tf.errors import InputError
-from albert_tf.formats import families, tf1
+from albert_tf.formats import families, tf1, tf1_writing
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertModel
 from tests import checkpoint_files, tf1_files
@@ -137,7 +137,7 @@ def test_layer_10_is_the_eleventh(bert):
 
 
 def test_a_bert_written_as_tf1_is_an_albert_of_as_many_groups(bert, tmp_path):
-    tf1.write(tf1.read(bert[0]), tmp_path / "out")
+    tf1_writing.write(tf1.read(bert[0]), tmp_path / "out")
     config = tf1.read(tmp_path / "out").config
     assert (config.num_hidden_groups, config.parameter_sharing, config.embedding_size) == (11, "all", 12)
 

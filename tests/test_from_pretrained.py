@@ -13,7 +13,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf.errors import InputError
-from albert_tf.formats import hugging_face, portable, tf1
+from albert_tf.formats import hugging_face, portable, tf1_writing
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.head_config import HeadConfig
 from albert_tf.models import AlbertForPreTraining, AlbertModel
@@ -35,7 +35,7 @@ LABELS = ("no", "yes", "maybe")
 def released(directory, head=None, config=None, **changes) -> Checkpoint:
     config, head = config or small_config(), head or HeadConfig("pretraining")
     checkpoint = Checkpoint("source", "model", random_weights(config, head), config, head, vocabulary=VOCABULARY)
-    tf1.write(checkpoint, directory)
+    tf1_writing.write(checkpoint, directory)
     return checkpoint
 
 
@@ -90,7 +90,7 @@ def test_the_names_and_config_that_transformers_opens(tmp_path):
     assert values["architectures"] == ["AlbertForPreTraining"]
 
 
-@pytest.mark.parametrize("form", [tf1, portable, hugging_face])
+@pytest.mark.parametrize("form", [tf1_writing, portable, hugging_face])
 def test_the_labels_of_a_classifier_travel(tmp_path, form):
     head = HeadConfig("classifier", labels=LABELS)
     source = Checkpoint(
@@ -193,7 +193,7 @@ def test_a_directory_with_other_things_is_not_replaced(tmp_path):
 def test_a_head_of_another_kind_is_not_taken_for_ours(tmp_path):
     head = HeadConfig("classifier", labels=LABELS)
     source = Checkpoint("source", "model", random_weights(small_config(), head), small_config(), head)
-    for form in (portable, hugging_face, tf1):
+    for form in (portable, hugging_face, tf1_writing):
         form.write(source, tmp_path / "m")
         with pytest.raises(InputError, match="kind classifier, which AlbertForSequenceClassification takes"):
             AlbertForTokenClassification.from_pretrained(tmp_path / "m")

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from albert_tf import checkpointing
 from albert_tf.errors import InputError
-from albert_tf.formats import hugging_face, portable, tf1, training_run
+from albert_tf.formats import hugging_face, portable, tf1_writing, training_run
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
@@ -41,7 +41,7 @@ def _run(directory, source):
 
 
 def _archive(directory, source):
-    tf1.write(source, directory / "albert_small")
+    tf1_writing.write(source, directory / "albert_small")
     with tarfile.open(directory / "albert_small.tar.gz", "w:gz") as tar:
         tar.add(directory / "albert_small", "albert_small")
     shutil.rmtree(directory / "albert_small")
@@ -59,7 +59,7 @@ def _hugging_face(directory, source):
 
 
 def _tf1(directory, source):
-    tf1.write(source, directory / "model")
+    tf1_writing.write(source, directory / "model")
     return directory / "model"
 
 
@@ -96,7 +96,7 @@ def test_a_config_is_taken_where_the_source_has_none(tmp_path, source):
     prefix = write_tf1(tmp_path / "model.ckpt", source.weights)
     assert read_checkpoint(prefix).config is None
     assert read_checkpoint(prefix, source.config).config == source.config
-    tf1.write(source, tmp_path / "told")
+    tf1_writing.write(source, tmp_path / "told")
     other = small_config(hidden_dropout_prob=0.5)
     assert read_checkpoint(tmp_path / "told", other).config == source.config
 

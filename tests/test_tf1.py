@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.formats import tf1
+from albert_tf.formats import tf1, tf1_writing
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary
 from albert_tf.formats.optimizer_slots import slots_among
 from albert_tf.head_config import HeadConfig
@@ -301,7 +301,7 @@ def test_two_names_of_one_variable_are_refused(tmp_path):
 )
 def test_there_and_back_with_every_head(tmp_path, head):
     weights = checkpoint_files.random_weights(tf1_files.SMALL, head)
-    notes = tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL, head), tmp_path / "out")
+    notes = tf1_writing.write(Checkpoint("x", "model", weights, tf1_files.SMALL, head), tmp_path / "out")
     checkpoint = tf1.read(tmp_path / "out")
     assert notes == () and checkpoint.notes == ()
     assert_same_bits(checkpoint.weights, weights)
@@ -318,7 +318,7 @@ def test_there_and_back_keeps_every_bit(tmp_path):
     slots = {f"{name}/adam_m": value for name, value in weights.items()}
     first = checkpoint_files.write_tf1(tmp_path / "model.ckpt-5", {**weights, **slots, "global_step": np.int64(5)})
     tf1_files.SMALL.to_json_file(tmp_path / "albert_config.json")
-    tf1.write(tf1.read(first), tmp_path / "out", prefix="model.ckpt-new")
+    tf1_writing.write(tf1.read(first), tmp_path / "out", prefix="model.ckpt-new")
     assert_same_bits(tensors_of(tmp_path / "out" / "model.ckpt-new"), weights)
     assert sorted(os.listdir(tmp_path / "out")) == [
         "albert_config.json",
@@ -331,7 +331,7 @@ def test_there_and_back_keeps_every_bit(tmp_path):
 
 def test_a_tf1_saver_restores_what_was_written(tmp_path):
     weights = checkpoint_files.random_weights(tf1_files.SMALL)
-    tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL), tmp_path / "out")
+    tf1_writing.write(Checkpoint("x", "model", weights, tf1_files.SMALL), tmp_path / "out")
     v1 = tf.compat.v1
     path = tf.train.latest_checkpoint(str(tmp_path / "out"))
     assert path == str(tmp_path / "out" / "model.ckpt-best")
@@ -352,7 +352,7 @@ def test_a_tf1_saver_restores_what_was_written(tmp_path):
 def test_the_vocabulary_gets_the_released_name_of_its_kind(tmp_path, name, data, written):
     vocabulary = Vocabulary(name, data, do_lower_case=False, keep_accents=True)
     weights = checkpoint_files.random_weights(tf1_files.SMALL)
-    tf1.write(Checkpoint("x", "model", weights, tf1_files.SMALL, vocabulary=vocabulary), tmp_path / "out")
+    tf1_writing.write(Checkpoint("x", "model", weights, tf1_files.SMALL, vocabulary=vocabulary), tmp_path / "out")
     assert (tmp_path / "out" / written).read_bytes() == data
     assert tf1.read(tmp_path / "out").vocabulary == Vocabulary(written, data, False, True)
 
@@ -363,7 +363,7 @@ def test_other_sharing_becomes_groups_of_one_layer(tmp_path, sharing, groups, in
     config = tf1_files.SMALL.replace(parameter_sharing=sharing, num_hidden_groups=groups, inner_group_num=inner_groups)
     head = HeadConfig("encoder")
     weights = checkpoint_files.random_weights(config, head)
-    (note,) = tf1.write(Checkpoint("x", "model", weights, config, head), tmp_path / "out")
+    (note,) = tf1_writing.write(Checkpoint("x", "model", weights, config, head), tmp_path / "out")
     assert sharing in note
     checkpoint = tf1.read(tmp_path / "out")
     assert (checkpoint.config.parameter_sharing, checkpoint.config.num_hidden_groups) == ("all", 4)
@@ -388,24 +388,26 @@ def test_other_sharing_becomes_groups_of_one_layer(tmp_path, sharing, groups, in
 def test_what_the_released_form_cannot_hold_is_refused_by_name(tmp_path, changes, named):
     config = tf1_files.SMALL.replace(**changes)
     with pytest.raises(InputError, match=named):
-        tf1.write(Checkpoint("x", "model", checkpoint_files.random_weights(config), config), tmp_path / "out")
+        tf1_writing.write(Checkpoint("x", "model", checkpoint_files.random_weights(config), config), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_an_earlier_checkpoint_is_replaced_and_nothing_else(tmp_path):
     config, out = tf1_files.SMALL, tmp_path / "out"
     head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", WORDPIECES)
-    tf1.write(Checkpoint("x", "m", checkpoint_files.random_weights(config, head), config, head, vocabulary), out)
+    tf1_writing.write(
+        Checkpoint("x", "m", checkpoint_files.random_weights(config, head), config, head, vocabulary), out
+    )
     weights = checkpoint_files.random_weights(config)
-    tf1.write(Checkpoint("x", "m", weights, config), out)
+    tf1_writing.write(Checkpoint("x", "m", weights, config), out)
     assert_same_bits(tf1.read(out).weights, weights)
     assert (tf1.read(out).vocabulary, tf1.read(out).head) == (None, HeadConfig("pretraining"))
     (out / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"notes\.txt"):
-        tf1.write(Checkpoint("x", "m", weights, config), out)
+        tf1_writing.write(Checkpoint("x", "m", weights, config), out)
     assert (out / "notes.txt").read_text() == "mine"
 
 
 def test_a_config_is_needed_to_write(tmp_path):
     with pytest.raises(InputError, match="config is not known"):
-        tf1.write(Checkpoint("x", "model", {}), tmp_path / "out")
+        tf1_writing.write(Checkpoint("x", "model", {}), tmp_path / "out")

@@ -1,4 +1,4 @@
-"""The config of a TF-Hub module, which has no JSON of it: from its variables, its graph and, for the rest, a given one."""
+"""The config of a TF-Hub module, which has no JSON of it: from its variables, its graph and, else, a given one."""
 
 from __future__ import annotations
 
@@ -105,6 +105,8 @@ def _config(values: Mapping[str, Any], path: str) -> AlbertConfig:
 def _released_layers(told: Mapping[str, Any]) -> int | None:
     for name in _RELEASED:
         config = AlbertConfig.from_json_file(config_files.config_path(name))
-        if all(told.get(key) == getattr(config, key) for key in ("hidden_size", "intermediate_size", "num_attention_heads")):
+        if all(
+            told.get(key) == getattr(config, key) for key in ("hidden_size", "intermediate_size", "num_attention_heads")
+        ):
             return config.num_hidden_layers
     return None

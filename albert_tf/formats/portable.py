@@ -18,7 +18,7 @@ import numpy as np
 import safetensors.numpy
 
 from albert_tf import files, weight_names
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary, find_vocabulary
@@ -26,7 +26,6 @@ from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
 from albert_tf.head_config import HEAD_CONFIG_FILE, HeadConfig
 
-CONFIG_FILE = "albert_config.json"
 WEIGHTS_FILE = "model.safetensors"
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 HUGGING_FACE_CONFIG_FILE = "config.json"

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 
 from albert_tf import public_models, storage
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import archives, hugging_face, portable, tf1, tf1_location, tf_hub, training_run
 from albert_tf.formats.checkpoint import Checkpoint
@@ -70,7 +70,7 @@ def _read_local(path: str, config: AlbertConfig | None) -> Checkpoint:
 
 def _read_directory(path: str, config: AlbertConfig | None) -> Checkpoint:
     names = set(os.listdir(path))
-    if portable.CONFIG_FILE in names and portable.WEIGHTS_FILE in names:
+    if CONFIG_FILE in names and portable.WEIGHTS_FILE in names:
         return portable.read(path)
     if "saved_model.pb" in names:
         return tf_hub.read(path, config)

@@ -14,10 +14,8 @@ from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.optimizer_slots import slots_among
 from albert_tf.formats.renaming import renamed
 from albert_tf.formats.tensor_bundle import OBJECT_GRAPH, TensorBundle
-from albert_tf.formats.tf1_writing import write
 from albert_tf.head_config import HeadConfig
 
-__all__ = ["read", "read_bundle", "write"]
 FORM = "TF1 checkpoint"
 _PROJECTION = "bert/encoder/embedding_hidden_mapping_in/kernel"
 

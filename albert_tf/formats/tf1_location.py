@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 
+from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
+from albert_tf.head_config import HEAD_CONFIG_FILE
+from albert_tf.tokenizer import SETTINGS_FILE
 
 _FILE_ENDS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _POINTER = re.compile(r'^\s*model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"\s*$', re.MULTILINE)
 _STEP = re.compile(r"(.*)-(\d+)")
-_CONFIG_NAMES = ("albert_config.json", "bert_config.json", "config.json")
-_OTHER_CONFIGS = ("head_config.json", "tokenizer_config.json", "generation_config.json")
+_CONFIG_NAMES = (CONFIG_FILE, "bert_config.json", "config.json")
+_OTHER_CONFIGS = (HEAD_CONFIG_FILE, SETTINGS_FILE, "generation_config.json")
 
 
 def find_prefix(path: str) -> tuple[str, tuple[str, ...]]:

@@ -11,13 +11,12 @@ import os
 from collections.abc import Iterator
 
 from albert_tf import storage
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
 from albert_tf.formats.tensor_bundle import VARIABLE_KEY_END, TensorBundle
 
-CONFIG_FILE = "albert_config.json"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "checkpoint.json"
 VARIABLES = "variables"  # the prefix of the files in a checkpoint
