@@ -75,7 +75,9 @@ def path_of(variable) -> str:
 
 def test_there_is_a_model_for_every_kind_of_head():
     assert set(CLASSES) == set(KINDS)
-    assert all(other in (None, CLASSES[kind].__name__) for kind, (_, other) in KINDS.items())
+    assert {kind: known.model_class for kind, known in KINDS.items()} == {
+        kind: model_class.__name__ for kind, model_class in CLASSES.items()
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
