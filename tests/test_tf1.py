@@ -396,7 +396,7 @@ def test_an_earlier_checkpoint_is_replaced_and_nothing_else(tmp_path):
     config, out = tf1_files.SMALL, tmp_path / "out"
     head, vocabulary = HeadConfig("classifier", labels=("no", "yes")), Vocabulary("vocab.txt", WORDPIECES)
     tf1_writing.write(
-        Checkpoint("x", "m", checkpoint_files.random_weights(config, head), config, head, vocabulary), out
+        Checkpoint("x", "m", checkpoint_files.random_weights(config, head), config, head, vocabulary=vocabulary), out
     )
     weights = checkpoint_files.random_weights(config)
     tf1_writing.write(Checkpoint("x", "m", weights, config), out)

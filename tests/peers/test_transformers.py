@@ -64,7 +64,7 @@ def our_model(kind: str, config: AlbertConfig, scale: float) -> Any:
 
 def checkpoint_of(model: Any, kind: str, vocabulary: Vocabulary | None = None) -> Checkpoint:
     weights = {name: np.array(variable) for name, variable in model.named_variables().items()}
-    return Checkpoint("here", "model", weights, model.config, head_of(kind), vocabulary)
+    return Checkpoint("here", "model", weights, model.config, head_of(kind), vocabulary=vocabulary)
 
 
 def their_config(**changes: Any) -> Any:
