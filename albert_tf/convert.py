@@ -12,6 +12,7 @@ tf1           a checkpoint with the released names, for the code of 2019
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from absl import flags
@@ -42,9 +43,12 @@ def main(argv: Sequence[str]) -> int:
         checkpoint = loading.with_positions(checkpoint, FLAGS.max_position_embeddings)
         config = config.replace(max_position_embeddings=FLAGS.max_position_embeddings)
     if FLAGS.vocabulary:
-        tokenizer = load_tokenizer(FLAGS.vocabulary, flag="vocabulary")
-        tokenizer.check_config(config.vocab_size)
-        checkpoint = checkpoint.replace(vocabulary=Vocabulary.of(tokenizer))
+        load_tokenizer(FLAGS.vocabulary, flag="vocabulary").check_config(config.vocab_size)
+        checkpoint = checkpoint.replace(vocabulary=Vocabulary.read(FLAGS.vocabulary))
+    if checkpoint.vocabulary is not None:
+        cleanup = {"do_lower_case": FLAGS.do_lower_case, "keep_accents": FLAGS.keep_accents}
+        said = {key: value for key, value in cleanup.items() if value is not None}
+        checkpoint = checkpoint.replace(vocabulary=dataclasses.replace(checkpoint.vocabulary, **said))
     checkpoint = loading.with_fitting_vocabulary(checkpoint, config)
     shapes = weight_names.variable_shapes(config, checkpoint.head)
     weights, report = loading.match(checkpoint, shapes, config)
@@ -89,6 +93,10 @@ def define_flags() -> None:
         "The sizes, for an input that does not tell them: a JSON file, or a name that comes with the package.",
     )
     flags.DEFINE_string("vocabulary", None, "A vocabulary to put in, for an input without one: .model or vocab.txt.")
+    flags.DEFINE_boolean(
+        "do_lower_case", None, "Whether text is lower-cased before the vocabulary; by default as it is told beside it."
+    )
+    flags.DEFINE_boolean("keep_accents", None, "Whether accents are kept; by default as it is told beside it.")
     flags.DEFINE_integer(
         "max_position_embeddings",
         None,

@@ -111,12 +111,13 @@ def test_positions_and_a_vocabulary_can_be_changed_on_the_way(tmp_path):
     (tmp_path / "mine.model").write_bytes(VOCABULARY.data)
     done = run(
         "--input", tmp_path / "released", "--output", tmp_path / "model", "--max_position_embeddings=40",
-        "--vocabulary", tmp_path / "mine.model",
+        "--vocabulary", tmp_path / "mine.model", "--nodo_lower_case",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "had 16 rows, now 40" in done.stdout
     found = read_checkpoint(tmp_path / "model")
     assert found.config.max_position_embeddings == 40 and found.vocabulary.data == VOCABULARY.data
+    assert (found.vocabulary.do_lower_case, found.vocabulary.keep_accents) == (False, False)
 
 
 def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
