@@ -6,6 +6,7 @@ Importing the package is light: TensorFlow is imported with the first of the nam
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from albert_tf import versions
@@ -17,20 +18,24 @@ versions.check()
 # The public names and the modules they live in.
 _MODULES = {
     "AlbertConfig": "config",
-    "AlbertForAnswerableQuestionAnswering": "task_models",
-    "AlbertForMaskedLM": "task_models",
-    "AlbertForMultipleChoice": "task_models",
-    "AlbertForPreTraining": "models",
-    "AlbertForQuestionAnswering": "task_models",
-    "AlbertForSequenceClassification": "task_models",
-    "AlbertForTokenClassification": "task_models",
-    "AlbertModel": "models",
+    "AlbertForAnswerableQuestionAnswering": "keras_classes",
+    "AlbertForMaskedLM": "keras_classes",
+    "AlbertForMultipleChoice": "keras_classes",
+    "AlbertForPreTraining": "keras_classes",
+    "AlbertForQuestionAnswering": "keras_classes",
+    "AlbertForSequenceClassification": "keras_classes",
+    "AlbertForTokenClassification": "keras_classes",
+    "AlbertModel": "keras_classes",
     "HeadConfig": "head_config",
     "InputError": "errors",
     "config_path": "config_files",
     "load_tokenizer": "tokenization",
 }
 __all__ = [*sorted(_MODULES), "__version__"]
+
+
+if "tensorflow" in sys.modules:  # Keras' load_model knows only classes that have been imported
+    importlib.import_module("albert_tf.keras_classes")
 
 
 def __getattr__(name: str) -> Any:

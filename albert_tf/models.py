@@ -57,8 +57,9 @@ class AlbertModel(PretrainedModel):
             `all_layer_outputs`, a list of [B,S,H], one for each block in order.
 
         Raises:
-            InputError: S is above max_position_embeddings.
+            InputError: S is above max_position_embeddings, or an input has another name.
         """
+        inputs = self.encoder_inputs(inputs)
         input_ids = inputs["input_ids"]
         input_mask = inputs.get("input_mask")
         segment_ids = inputs.get("segment_ids")
@@ -90,6 +91,7 @@ class AlbertForPreTraining(PretrainedModel):
     """ALBERT with both pre-training heads: masked pieces and sentence order (paper sections 3.1 and 4.1)."""
 
     kind = "pretraining"
+    more_inputs = ("masked_lm_positions",)
 
     def __init__(
         self, config: AlbertConfig, head: HeadConfig | None = None, name: str = "albert_for_pretraining", **kwargs: Any
@@ -112,7 +114,7 @@ class AlbertForPreTraining(PretrainedModel):
             A dict, all float32: `masked_lm_logits` [B,P,V] (or [B,S,V]); `sentence_order_logits` [B,2]; and the
             outputs of `AlbertModel`.
         """
-        outputs = dict(self.albert(inputs, training=training, dropout_seed=dropout_seed))
+        outputs = dict(self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=dropout_seed))
         outputs["masked_lm_logits"] = self.masked_lm(
             outputs["sequence_output"], self.albert.embeddings.word_embeddings, inputs.get("masked_lm_positions")
         )

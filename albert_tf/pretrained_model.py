@@ -22,6 +22,8 @@ from albert_tf.head_config import LABELLED_KINDS, HeadConfig
 from albert_tf.layers import build_child
 from albert_tf.tokenizer import Tokenizer
 
+ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
+_OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}  # in Hugging Face transformers
 Inputs = Mapping[str, tf.Tensor]
 Outputs = dict[str, Any]
 
@@ -50,6 +52,7 @@ class PretrainedModel(tf.keras.Model):
     """
 
     kind: ClassVar[str]
+    more_inputs: ClassVar[tuple[str, ...]] = ()  # what a class reads beside the inputs of the encoder
 
     def __init__(
         self,
@@ -75,6 +78,26 @@ class PretrainedModel(tf.keras.Model):
             for layer in self.layers:
                 build_child(layer)
         self.built = True
+
+    def encoder_inputs(self, inputs: Inputs) -> dict[str, tf.Tensor]:
+        """Those of a model's inputs that the encoder reads: `input_ids`, and `input_mask` and `segment_ids` if given.
+
+        Raises:
+            InputError: the inputs are no dict with `input_ids`, or have a name that the model does not read.
+        """
+        known = (*ENCODER_INPUTS, *self.more_inputs)
+        if not isinstance(inputs, Mapping) or "input_ids" not in inputs:
+            raise InputError(
+                f"{type(self).__name__} reads a dict with input_ids, and of {', '.join(known[1:])} what there is"
+            )
+        for name in inputs:
+            if name not in known:
+                other = _OTHER_NAMES.get(name)
+                hint = f" (it is called {other} here)" if other else ""
+                raise InputError(
+                    f"{type(self).__name__} reads no input of the name {name!r}{hint}; it reads {', '.join(known)}"
+                )
+        return {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
 
     def named_variables(self) -> dict[str, Any]:
         """Released name (`bert/embeddings/word_embeddings`, …) to variable, for every variable, in a fixed order."""

@@ -38,7 +38,7 @@ class _TaskModel(PretrainedModel):
         rate = self.config.classifier_dropout_prob
         rates = (self.config.hidden_dropout_prob, self.config.attention_probs_dropout_prob, rate)
         albert_seed, head_seed = dropout_seeds(drawn_seed(training, seed, *rates), 2)
-        return self.albert(inputs, training=training, dropout_seed=albert_seed), head_seed
+        return self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=albert_seed), head_seed
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -46,6 +46,7 @@ class AlbertForMaskedLM(_TaskModel):
     """Predicts masked pieces; there is no pooler."""
 
     kind = "masked_lm"
+    more_inputs = ("masked_lm_positions",)
 
     def __init__(
         self, config: AlbertConfig, head: HeadConfig | None = None, name: str = "albert_for_masked_lm", **kwargs: Any
@@ -56,7 +57,7 @@ class AlbertForMaskedLM(_TaskModel):
 
     def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """To [B,P,V] logits at `masked_lm_positions` [B,P] int32 of the inputs; without them to [B,S,V]."""
-        outputs = self.albert(inputs, training=training, dropout_seed=dropout_seed)
+        outputs = self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=dropout_seed)
         table = self.albert.embeddings.word_embeddings
         return self.masked_lm(outputs["sequence_output"], table, inputs.get("masked_lm_positions"))
 
@@ -107,6 +108,7 @@ class AlbertForMultipleChoice(_TaskModel):
         Raises:
             InputError: the inputs have no dimension for the choices.
         """
+        inputs = self.encoder_inputs(inputs)
         ids = inputs["input_ids"]
         if ids.shape.rank != 3:
             raise InputError(
@@ -114,11 +116,7 @@ class AlbertForMultipleChoice(_TaskModel):
             )
         shape = tf.shape(ids)
         length = ids.shape[2] or shape[2]
-        folded = {
-            name: tf.reshape(inputs[name], [-1, length])
-            for name in ("input_ids", "input_mask", "segment_ids")
-            if inputs.get(name) is not None
-        }
+        folded = {name: tf.reshape(value, [-1, length]) for name, value in inputs.items()}
         outputs, head_seed = self._encode(folded, training, dropout_seed)
         logits = self.classifier(outputs["pooled_output"], dropout_seed=head_seed)
         return tf.reshape(logits, [-1, ids.shape[1] or shape[1]])
@@ -143,7 +141,7 @@ class AlbertForQuestionAnswering(_TaskModel):
 
     def call(self, inputs: Inputs, training: bool | None = None, dropout_seed: tf.Tensor | None = None) -> Outputs:
         """To a dict of `start_logits` and `end_logits`, [B,S] each, over all positions, padding and question too."""
-        outputs = self.albert(inputs, training=training, dropout_seed=dropout_seed)
+        outputs = self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=dropout_seed)
         start_logits, end_logits = self.span(outputs["sequence_output"])
         return {"start_logits": start_logits, "end_logits": end_logits}
 
@@ -158,6 +156,7 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
     """
 
     kind = "answerable_span"
+    more_inputs = ("p_mask", "start_positions")
 
     def __init__(
         self,
@@ -185,9 +184,8 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
             The outputs of `AnswerableSpanHead`; `end_logits` is among them where `start_positions` is given. In a
             tf.function that does not use those of the search, they are not computed.
         """
-        start_positions = inputs.get("start_positions")
         outputs, head_seed = self._encode(inputs, training, dropout_seed)
-        p_mask = inputs.get("p_mask")
+        start_positions, p_mask = inputs.get("start_positions"), inputs.get("p_mask")
         if p_mask is None and inputs.get("input_mask") is not None:
             p_mask = 1 - inputs["input_mask"]
         if p_mask is None:

@@ -10,8 +10,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-import albert_tf.optimizers
-import albert_tf.task_models  # noqa: F401  (registers the models, and the line above the optimizers)
+import albert_tf  # noqa: F401  (after TensorFlow it makes its classes known to Keras)
 
 if __name__ == "__main__":
     model_file, batch_file, output_file = sys.argv[1:]

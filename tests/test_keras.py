@@ -430,3 +430,15 @@ def test_no_two_weights_start_with_the_same_values(kind):
     variables = make(kind, parameter_sharing="none").named_variables()
     starts = [np.ravel(np.asarray(v))[:6] for v in variables.values() if len(v.shape) == 2]
     assert len({start.tobytes() for start in starts}) == len(starts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_of_other_names_are_refused(kind):
+    model = make(kind)
+    ids = np.ones((2, 3, 4) if kind == "multiple_choice" else (2, 4), np.int32)
+    with pytest.raises(
+        InputError, match="no input of the name 'attention_mask' .it is called input_mask here.; it reads"
+    ):
+        model({"input_ids": ids, "attention_mask": ids})
+    with pytest.raises(InputError, match="reads a dict with input_ids"):
+        model(ids)
