@@ -34,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
 
     if len(argv) > 1:
         raise InputError(f"{argv[1]!r} is not understood: give the checkpoint as --input={argv[1]}")
+    if not FLAGS.output:
+        raise InputError("--output is empty: name the directory to write")
     given = None
     if FLAGS.albert_config_file:
         given = AlbertConfig.from_json_file(config_files.config_path(FLAGS.albert_config_file))
@@ -60,8 +62,8 @@ def main(argv: Sequence[str]) -> int:
     writers = {"portable": portable.write, "huggingface": hugging_face.write, "tf1": tf1_writing.write}
     for note in writers[FLAGS.to](checkpoint.replace(weights=weights, config=config), FLAGS.output):
         print(f"note: {note}")
-    parameters = sum(array.size for array in weights.values())
-    print(f"wrote {FLAGS.output} ({FLAGS.to}): {len(weights)} variables, {parameters:,} parameters")
+    parameters = sum(weights[name].size for name in report.matched)
+    print(f"wrote {FLAGS.output} ({FLAGS.to}): {len(report.matched)} variables, {parameters:,} parameters")
     return 0
 
 

@@ -13,7 +13,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint
 from albert_tf.formats.head_names import has_matrices
-from albert_tf.weight_names import BLOCK, part_of
+from albert_tf.head_config import HeadConfig
+from albert_tf.weight_names import BLOCK, part_of, variable_shapes
 
 POSITIONS = "bert/embeddings/position_embeddings"
 OUTPUT_WEIGHTS = "output_weights"  # of the heads with labels, [C,H]
@@ -110,7 +111,7 @@ def match(
     notes = list(checkpoint.notes)
     if config is not None and checkpoint.config is not None:
         notes += _compare(checkpoint.path, checkpoint.config, config)
-    weights, copied = _spread_groups(checkpoint.weights, shapes)
+    weights, copied = _spread_groups(checkpoint.weights, [name for name in shapes if name not in _promised(checkpoint)])
     notes += copied
     matched = [name for name in shapes if name in weights]
     if not matched:
@@ -124,6 +125,11 @@ def match(
     _check_unused(checkpoint, unused)
     for name in matched:
         _check_shape(checkpoint.path, name, weights[name].shape, shapes[name])
+        if not np.issubdtype(weights[name].dtype, np.floating):
+            raise InputError(f"{checkpoint.path}: {name} is of the type {weights[name].dtype}, but a weight is a float")
+    broken = [name for name in matched if not np.isfinite(weights[name]).all()]
+    if broken:
+        notes.append(f"not all values of {', '.join(broken)} are finite numbers")
     head = checkpoint.head
     if head is not None and has_matrices(head.kind, unused):
         labels = "" if head.num_labels is None else f" with {head.num_labels} labels"
@@ -177,6 +183,13 @@ def _compare(path: str, source: AlbertConfig, target: AlbertConfig) -> list[str]
     return []
 
 
+def _promised(checkpoint: Checkpoint) -> set[str]:
+    """The names that the source must have itself, by its own config: none of them is made of another."""
+    if checkpoint.config is None or not checkpoint.config_is_told:
+        return set()
+    return {*variable_shapes(checkpoint.config, HeadConfig("encoder"))}
+
+
 def _spread_groups(
     weights: Mapping[str, np.ndarray], names: Iterable[str]
 ) -> tuple[Mapping[str, np.ndarray], list[str]]:
@@ -198,12 +211,13 @@ def _spread_groups(
 
 def _check_unused(checkpoint: Checkpoint, unused: Iterable[str]) -> None:
     """A part of the encoder that is dropped without a word would make another model of the rest."""
-    used_groups = None
-    if checkpoint.config is not None:
-        used_groups = {group for parts in checkpoint.config.layer_parts() for group in parts}
+    spare_groups: set[int] = set()
+    if checkpoint.config is not None:  # published files with more groups than layers have some that no layer uses
+        used = {group for parts in checkpoint.config.layer_parts() for group in parts}
+        spare_groups = set(range(checkpoint.config.num_hidden_groups)) - used
     for name in unused:
         block = BLOCK.fullmatch(name)
-        spare = block and used_groups is not None and int(block[2]) not in used_groups
+        spare = block is not None and int(block[2]) in spare_groups
         if name.startswith(_ENCODER) and not name.startswith(_POOLER) and not spare:
             raise InputError(
                 f"{checkpoint.path} has {name}, for which this model has no place: a model that shares more, has fewer "

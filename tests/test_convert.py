@@ -56,8 +56,8 @@ def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_an
     assert f"  ignored: {len(slots)} slots, global_step" in lines
     unused = [line.split()[2] for line in lines if line.startswith("  not used: ")]
     assert unused == ["cls/squad/output_weights", "my/own/thing"]
-    parameters = sum(value.size for value in [*source.weights.values(), *foreign.values()])
-    count = len(source.weights) + 2
+    parameters = sum(value.size for value in source.weights.values())
+    count = len(source.weights)
     assert lines[-1] == f"wrote {tmp_path / 'portable'} (portable): {count} variables, {parameters:,} parameters"
     back = run("--input", tmp_path / "portable", "--output", tmp_path / "back", "--to=tf1")
     assert back.returncode == 0, back.stderr
@@ -142,6 +142,7 @@ def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
         (["--input", bare, "--output", config, "--albert_config_file", config], "it is a file"),
         (["--input", bare, "--output", out, "--albert_config_file", "albert_base_v2"], r"has shape \[320, 8\]"),
         (["--output", out], "input"),
+        (["--input", bare, "--output", ""], "--output is empty"),
     ]
     for arguments, message in cases:
         done = run(*arguments)
@@ -214,4 +215,17 @@ def test_an_incomplete_head_is_not_written(tmp_path):
     small_config().to_json_file(tmp_path / "bare" / "albert_config.json")
     done = run("--input", prefix, "--output", tmp_path / "out")
     assert done.returncode == 1 and "no cls/squad/output_bias, so its head is not complete" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", [tf1_writing, hugging_face, portable])
+@pytest.mark.parametrize(("told", "held"), [(1, 2), (2, 1)])
+def test_groups_that_the_config_beside_the_weights_does_not_tell_are_an_error(tmp_path, form, told, held):
+    form.write(checkpoint(small_config(num_hidden_groups=held)), tmp_path / "model")
+    for file in ("config.json", "albert_config.json"):
+        path = tmp_path / "model" / file
+        if path.exists():
+            path.write_text(path.read_text().replace(f'"num_hidden_groups": {held}', f'"num_hidden_groups": {told}'))
+    done = run("--input", tmp_path / "model", "--output", tmp_path / "out", "--to=huggingface")
+    assert done.returncode == 1 and "group_1/inner_group_0" in done.stderr, done.stderr
     assert not (tmp_path / "out").exists()

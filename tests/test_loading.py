@@ -250,3 +250,24 @@ def test_a_vocabulary_that_does_not_fit_is_left_out_and_told():
     assert left.vocabulary is None and f"has {pieces} pieces" in left.notes[0]
     broken = loading.with_fitting_vocabulary(checkpoint(vocabulary=Vocabulary("a.model", b"no")), small_config())
     assert broken.vocabulary is None and "is not a SentencePiece model" in broken.notes[0]
+
+
+def test_a_source_that_lacks_what_its_own_config_tells_is_not_filled_up():
+    config = small_config(num_hidden_groups=2)
+    weights = random_weights(small_config())
+    model = AlbertForPreTraining(config)
+    with pytest.raises(InputError, match="no value for bert/encoder/transformer/group_1/"):
+        loading.load(checkpoint(config, weights=weights), model.named_variables(), config)
+    report = loading.load(checkpoint(config, weights=weights, config_is_told=False), model.named_variables(), config)
+    assert "copied to groups 1 to 1" in report.notes[0]
+
+
+def test_values_that_are_no_numbers_are_told_and_whole_numbers_refused():
+    weights = random_weights(small_config())
+    weights["bert/pooler/dense/bias"][3] = np.nan
+    model = AlbertForPreTraining(small_config())
+    report = loading.load(checkpoint(weights=weights), model.named_variables())
+    assert report.notes == ("not all values of bert/pooler/dense/bias are finite numbers",)
+    weights["bert/pooler/dense/bias"] = np.zeros(24, np.int32)
+    with pytest.raises(InputError, match="bert/pooler/dense/bias is of the type int32, but a weight is a float"):
+        loading.load(checkpoint(weights=weights), model.named_variables())

@@ -99,13 +99,14 @@ class Checkpoint:
         form: what it is, for messages: "TF1 checkpoint", "TF-Hub module", "Hugging Face directory", …
         weights: released name (`weight_names.variable_shapes`) to array, of the released shape and orientation; names
             that are no ALBERT's are kept as they stand in the file.
-        config: the sizes, where the source tells them.
+        config: the sizes, where the source tells them or the caller did.
         head: what stands on the encoder, where the source tells it or its weights let it be guessed.
-        head_is_told: whether the source tells it: some heads have weights of the same names and shapes.
         vocabulary: the tokenizer's file, where the source has one.
         slots: optimizer slots and counters in the source, which were not read.
         left_out: name in the source -> why it is no weight (a tied copy, a buffer of position ids, …).
         notes: what was changed in reading, one sentence each, for the report.
+        config_is_told: whether the config is the source's own, not the caller's.
+        head_is_told: whether the source tells its head: some have weights of the same names and shapes.
     """
 
     path: str
@@ -113,11 +114,12 @@ class Checkpoint:
     weights: Mapping[str, np.ndarray]
     config: AlbertConfig | None = None
     head: HeadConfig | None = None
-    head_is_told: bool = False
     vocabulary: Vocabulary | None = None
     slots: tuple[str, ...] = ()
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    config_is_told: bool = True
+    head_is_told: bool = False
 
     def replace(self, **changes: object) -> Checkpoint:
         """A copy with some fields changed."""

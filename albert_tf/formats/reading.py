@@ -48,7 +48,9 @@ def read_checkpoint(path: str | os.PathLike[str], config: AlbertConfig | None = 
             checkpoint = checkpoint.replace(path=given, notes=notes)
     else:
         checkpoint = _read_local(public_models.resolve(given), config)
-    return checkpoint if checkpoint.config or config is None else checkpoint.replace(config=config)
+    return (
+        checkpoint if checkpoint.config or config is None else checkpoint.replace(config=config, config_is_told=False)
+    )
 
 
 def _read_local(path: str, config: AlbertConfig | None) -> Checkpoint:

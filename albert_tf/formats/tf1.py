@@ -53,6 +53,7 @@ def _read_unpacked(location: str, path: str, config: AlbertConfig | None) -> Che
     head = HeadConfig.read(directory)
     return checkpoint.replace(
         config=found,
+        config_is_told=found is not config,
         head=head or checkpoint.head,
         head_is_told=head is not None,
         vocabulary=find_vocabulary(directory or "."),
