@@ -221,8 +221,9 @@ def test_what_is_no_checkpoint_is_told(tmp_path):
     with pytest.raises(InputError, match="text.txt holds no weights that are known here"):
         read_checkpoint(tmp_path / "text.txt")
     (tmp_path / "no.tar.gz").write_bytes(b"not an archive")
-    with pytest.raises(InputError, match="no.tar.gz"):
+    with pytest.raises(InputError, match="cannot unpack the archive .*no.tar.gz") as caught:
         read_checkpoint(tmp_path / "no.tar.gz")
+    assert "\n" not in str(caught.value)
 
 
 def test_damage_is_told_with_the_file(tmp_path, source):
@@ -239,3 +240,12 @@ def test_damage_is_told_with_the_file(tmp_path, source):
     (tmp_path / "m" / "albert_config.json").write_text("{")
     with pytest.raises(InputError, match="albert_config.json is not a JSON file"):
         read_checkpoint(tmp_path / "m")
+
+
+def test_a_directory_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("albert_tf.formats.reading.os.listdir", refuse)
+    with pytest.raises(InputError, match="cannot read the directory .*: Permission denied"):
+        read_checkpoint(tmp_path)

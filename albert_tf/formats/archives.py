@@ -37,7 +37,7 @@ def unpacked(path: str | os.PathLike[str]) -> Iterator[str]:
                     _extract(archive, member, directory, path)
         except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
             raise InputError(
-                f"cannot unpack the archive {path} ({error}): it is damaged, cut short or does not fit in {directory}"
+                f"cannot unpack the archive {path} ({str(error).partition(chr(10))[0]}): it is damaged, cut short or does not fit in {directory}"
             ) from error
         top = _below_top_folders(directory)
         with named_after(path, top):

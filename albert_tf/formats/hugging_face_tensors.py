@@ -127,8 +127,12 @@ def _read_bin(path: str) -> Tensors:
     torch = importlib.import_module("torch")
     try:
         values = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, KeyError, ValueError, pickle.UnpicklingError) as error:
-        raise InputError(f"cannot read {path} as tensors alone: {str(error).splitlines()[0]}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (EOFError, RuntimeError, KeyError, ValueError, pickle.UnpicklingError) as error:
+        raise InputError(
+            f"cannot read {path}: it is damaged, or holds more than tensors, which is not opened for it could run code"
+        ) from error
     if not isinstance(values, dict) or not all(isinstance(value, torch.Tensor) for value in values.values()):
         raise InputError(f"{path} holds more than named tensors: save the model's state_dict() alone")
     return {name: _to_numpy(torch, value.detach()) for name, value in values.items()}

@@ -71,7 +71,10 @@ def _read_local(path: str, config: AlbertConfig | None) -> Checkpoint:
 
 
 def _read_directory(path: str, config: AlbertConfig | None) -> Checkpoint:
-    names = set(os.listdir(path))
+    try:
+        names = set(os.listdir(path))
+    except OSError as error:
+        raise InputError(f"cannot read the directory {path}: {error.strerror}") from error
     if CONFIG_FILE in names and portable.WEIGHTS_FILE in names:
         return portable.read(path)
     if "saved_model.pb" in names:
