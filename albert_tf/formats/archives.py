@@ -36,8 +36,9 @@ def unpacked(path: str | os.PathLike[str]) -> Iterator[str]:
                 for member in archive:
                     _extract(archive, member, directory, path)
         except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"cannot unpack the archive {path} ({str(error).partition(chr(10))[0]}): it is damaged, cut short or does not fit in {directory}"
+                f"cannot unpack the archive {path} ({reason}): it is damaged, cut short or does not fit in {directory}"
             ) from error
         top = _below_top_folders(directory)
         with named_after(path, top):
