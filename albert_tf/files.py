@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import glob
 import hashlib
 import json
 import os
+import pathlib
+import re
+import secrets
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import IO, Any
 
 from albert_tf.errors import InputError
+from albert_tf.file_lock import held
 
 PARTIAL_SUFFIX = ".partial"
+
+_OWN_NAME = r"\.[0-9a-f]{8}" + re.escape(PARTIAL_SUFFIX)  # behind the name of what is written
+_NEW, _OLD = "new", "old"  # inside the directory of a writer: what it makes, what it took away
+_WRITING_ALONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_CURRENT_DIRECTORY, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2(2)
 
 
 def expand_globs(patterns: str | Sequence[str], flag: str) -> list[str]:
@@ -45,29 +57,19 @@ def expand_globs(patterns: str | Sequence[str], flag: str) -> list[str]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """Opens `path` for writing aside; the file takes its name, synced to disk, only when the block ends well.
+    """Opens a file of this writer's own for writing; it becomes `path`, synced to disk, only when the block ends well.
 
     Raises:
-        InputError: the file or its directory cannot be made.
+        InputError: the file or its directory cannot be made, or the disk is full.
     """
     path = os.fspath(path)
-    aside = f"{path}{PARTIAL_SUFFIX}"
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        opened = open(aside, mode, **text)  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        with opened as file:
+    with _errors_of_writing(path), _aside(path, lambda name: pathlib.Path(name).touch()) as aside:
+        with open(aside, mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(aside)
-        raise
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
@@ -94,39 +96,134 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 @contextlib.contextmanager
 def atomic_directory(path: str | os.PathLike[str], replaces: Collection[str] = ()) -> Iterator[str]:
-    """Yields an empty directory beside `path`; it replaces `path` only when the block ends well.
+    """Yields an empty directory of this writer's own; it becomes `path`, whole, only when the block ends well.
+
+    Of several writers at once the last one wins. What a killed one left behind goes with the next one.
 
     Args:
-        path: the directory to make.
+        path: the directory to make. Where it is a link to a directory, that one is replaced.
         replaces: names that may be in a directory that is there already, beside the new ones; nothing else is lost.
 
     Raises:
-        InputError: `path` is a file, holds something else, or cannot be made.
+        InputError: `path` is empty, a file or a link to nothing, holds something else, or cannot be made.
     """
-    path = os.path.abspath(os.fspath(path))
-    aside, old = f"{path}{PARTIAL_SUFFIX}", f"{path}.old{PARTIAL_SUFFIX}"
-    if not os.path.isdir(path) and os.path.isdir(old):
-        os.rename(old, path)  # the last writer was stopped between its two renames
-    for leftover in (aside, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        if os.path.exists(path) and not os.path.isdir(path):
-            raise InputError(f"cannot write {path}: it is a file, and a directory is to be written")
-        os.makedirs(aside)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        yield aside
-        if os.path.isdir(path):
-            others = sorted(set(os.listdir(path)) - set(os.listdir(aside)) - set(replaces))
+    given = os.fspath(path)
+    if not given:
+        raise InputError("the directory to write is empty: give a path, such as ./model")
+    recover_directory(given)
+    if not os.path.exists(given) and os.path.islink(given.rstrip(os.sep)):
+        raise InputError(f"cannot write {given}: it is a link to {os.path.realpath(given)}, which does not exist")
+    path = os.path.realpath(given)
+    if os.path.isfile(path):
+        raise InputError(f"cannot write {path}: it is a file, and a directory is to be written")
+    with _errors_of_writing(path), _aside(path, os.mkdir) as aside:
+        new, old = os.path.join(aside, _NEW), os.path.join(aside, _OLD)
+        os.mkdir(new)
+        try:
+            yield new
+        except InputError as error:
+            raise InputError(str(error).replace(new, path)) from error
+        _put_in_place(new, path, old, replaces)
+
+
+def recover_directory(path: str | os.PathLike[str]) -> None:
+    """Puts back what was at `path`, if a writer was killed after it had taken that away; else does nothing."""
+    path = os.path.realpath(path)
+    if not os.path.lexists(path):
+        for leftover in _leftovers(path):
+            with contextlib.suppress(OSError):
+                os.rename(os.path.join(leftover, _OLD), path)
+
+
+def _put_in_place(new: str, path: str, old: str, replaces: Collection[str]) -> None:
+    """Gives the directory `new` the name `path`, in one step where the system can, else by way of `old`."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            others = sorted(set(os.listdir(path)) - set(os.listdir(new)) - set(replaces))
             if others:
                 raise InputError(f"{path} holds {', '.join(others[:3])}, which would be lost: give another directory")
+            if _exchange(new, path):
+                return
             os.rename(path, old)
-        os.rename(aside, path)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        if os.path.isdir(path):
-            shutil.rmtree(old, ignore_errors=True)
+        try:
+            os.rename(new, path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another writer was faster, and is followed
+                _remove(old)
+                continue
+            with contextlib.suppress(OSError):
+                os.rename(old, path)
+            raise
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(old, new)  # so that it is not put back once its removal has begun
+        return
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Swaps the names of two directories in one step, if the system and the file system can."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except AttributeError:  # an old C library
+        return False
+    names = (_CURRENT_DIRECTORY, os.fsencode(one), _CURRENT_DIRECTORY, os.fsencode(other))
+    return bool(rename(*names, _EXCHANGE) == 0)
+
+
+@contextlib.contextmanager
+def _aside(path: str, make: Callable[[str], None]) -> Iterator[str]:
+    """Yields the name of a new file or directory beside `path`, locked, which is removed after the block."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    for leftover in _leftovers(path):
+        _remove(leftover)
+    while True:
+        aside = f"{path}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}"
+        make(aside)
+        with held(aside) as is_free:
+            if is_free is False or not os.path.exists(aside):
+                continue  # before it was locked, another writer took it for a left-over
+            try:
+                yield aside
+            finally:
+                _remove(aside)
+            return
+
+
+def _leftovers(path: str) -> Iterator[str]:
+    """What killed writers of `path` left beside it, each one locked while it is looked at."""
+    directory, name = os.path.split(path)
+    pattern = re.compile(re.escape(name) + _OWN_NAME)
+    try:
+        names = os.listdir(directory or ".")
+    except OSError:  # not there, or not to be read
+        return
+    for leftover in filter(pattern.fullmatch, names):
+        with held(os.path.join(directory, leftover)) as is_free:
+            if is_free:
+                yield os.path.join(directory, leftover)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.remove(path)
+
+
+@contextlib.contextmanager
+def _errors_of_writing(path: str) -> Iterator[None]:
+    """Says in one sentence that `path` cannot be written; errors of what else the block does stay as they are."""
+    try:
+        yield
+    except OSError as error:
+        name = str(error.filename or "")
+        is_inside = re.fullmatch(f"{re.escape(path)}({_OWN_NAME})?({re.escape(os.sep)}.*)?", name)
+        is_parent = name and path.startswith(os.path.join(name, ""))
+        if not is_inside and not is_parent and error.errno not in _WRITING_ALONE:
+            raise
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

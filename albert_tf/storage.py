@@ -185,7 +185,7 @@ def complete_directory(path: str) -> Iterator[str]:
 def files_to_add(path: str) -> Iterator[str]:
     """Yields a local directory whose files are in the directory `path` when the block ends well: itself, if local."""
     if not is_remote(path):
-        os.makedirs(path, exist_ok=True)
+        make_directory(path)
         yield path
         return
     with tempfile.TemporaryDirectory() as directory:

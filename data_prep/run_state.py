@@ -64,7 +64,7 @@ class RunState:
                 "plan of a stopped run: give another directory, or --overwrite to remove the old records"
             )
         if not self.is_complete:
-            for path in self._shard_files(PARTIAL_SUFFIX):
+            for path in self._shard_files(f"*{PARTIAL_SUFFIX}"):
                 os.remove(path)
             os.makedirs(self._progress, exist_ok=True)
             write_json(self._path_of_plan(), plan)
@@ -111,7 +111,7 @@ class RunState:
 
     def _remove_output(self) -> None:
         # metadata.json goes first: without it nobody takes what is left for complete.
-        for path in (self._path_of_metadata(), *self._shard_files(""), *self._shard_files(PARTIAL_SUFFIX)):
+        for path in (self._path_of_metadata(), *self._shard_files(""), *self._shard_files(f"*{PARTIAL_SUFFIX}")):
             if os.path.exists(path):
                 os.remove(path)
         shutil.rmtree(self._progress, ignore_errors=True)
