@@ -249,3 +249,9 @@ def test_a_directory_that_may_not_be_read_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("albert_tf.formats.reading.os.listdir", refuse)
     with pytest.raises(InputError, match="cannot read the directory .*: Permission denied"):
         read_checkpoint(tmp_path)
+
+
+def test_a_directory_whose_writer_was_killed_between_two_renames_is_there_again(tmp_path, source):
+    portable.write(source, tmp_path / "model.0123abcd.partial" / "old")
+    assert read_checkpoint(tmp_path / "model").config == source.config
+    assert [path.name for path in tmp_path.iterdir() if path.name == "model"]

@@ -7,7 +7,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 
-from albert_tf import public_models, storage
+from albert_tf import files, public_models, storage
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats import archives, hugging_face, portable, tf1, tf1_location, tf_hub, training_run
@@ -54,6 +54,7 @@ def read_checkpoint(path: str | os.PathLike[str], config: AlbertConfig | None = 
 
 
 def _read_local(path: str, config: AlbertConfig | None) -> Checkpoint:
+    files.recover_directory(path)
     if os.path.isdir(path):
         return _read_directory(path, config)
     if archives.is_archive(path):
