@@ -34,7 +34,7 @@ _MODULES = {
 __all__ = [*sorted(_MODULES), "__version__"]
 
 
-if "tensorflow" in sys.modules:  # Keras' load_model knows only classes that have been imported
+if sys.modules.get("tensorflow"):  # Keras' load_model knows only classes that have been imported
     importlib.import_module("albert_tf.keras_classes")
 
 

@@ -60,7 +60,8 @@ def write(
                     tensors=[tf.constant(tensor) for tensor in tensors],
                 )
         except tf.errors.OpError as error:
-            raise InputError(f"cannot write {os.fspath(directory)}: {error.message.splitlines()[0]}") from error
+            reason = re.sub(r"^\{\{.*?\}\} *", "", error.message.splitlines()[0])  # the operation's own name
+            raise InputError(f"cannot write {os.fspath(directory)}: {reason}") from error
         with files.atomic_write(os.path.join(aside, "checkpoint"), "w") as file:
             file.write(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n')
     return notes
