@@ -57,7 +57,7 @@ class AlbertModel(PretrainedModel):
             `all_layer_outputs`, a list of [B,S,H], one for each block in order.
 
         Raises:
-            InputError: S is above max_position_embeddings, or an input has another name.
+            InputError: S is above max_position_embeddings, or an input has the name of another library.
         """
         inputs = self.encoder_inputs(inputs)
         input_ids = inputs["input_ids"]

@@ -23,7 +23,16 @@ from albert_tf.layers import build_child
 from albert_tf.tokenizer import Tokenizer
 
 ENCODER_INPUTS = ("input_ids", "input_mask", "segment_ids")
-_OTHER_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}  # in Hugging Face transformers
+# What transformers and tf-models call such inputs: passed over, they would silently give other numbers.
+_OTHER_NAMES = {
+    "attention_mask": " (it is called input_mask here)",
+    "token_type_ids": " (it is called segment_ids here)",
+    "input_word_ids": " (it is called input_ids here)",
+    "input_type_ids": " (it is called segment_ids here)",
+    "position_ids": " (positions are always 0, 1, 2, …)",
+    "inputs_embeds": "",
+    "head_mask": "",
+}
 Inputs = Mapping[str, tf.Tensor]
 Outputs = dict[str, Any]
 
@@ -82,21 +91,22 @@ class PretrainedModel(tf.keras.Model):
     def encoder_inputs(self, inputs: Inputs) -> dict[str, tf.Tensor]:
         """Those of a model's inputs that the encoder reads: `input_ids`, and `input_mask` and `segment_ids` if given.
 
+        Further features of a record are passed over.
+
         Raises:
-            InputError: the inputs are no dict with `input_ids`, or have a name that the model does not read.
+            InputError: the inputs are no dict with `input_ids`, or have one under the name of another library.
         """
         known = (*ENCODER_INPUTS, *self.more_inputs)
+        for name in inputs if isinstance(inputs, Mapping) else ():
+            if name in _OTHER_NAMES:
+                raise InputError(
+                    f"{type(self).__name__} reads no input of the name {name!r}{_OTHER_NAMES[name]}; it reads "
+                    f"{', '.join(known)}"
+                )
         if not isinstance(inputs, Mapping) or "input_ids" not in inputs:
             raise InputError(
                 f"{type(self).__name__} reads a dict with input_ids, and of {', '.join(known[1:])} what there is"
             )
-        for name in inputs:
-            if name not in known:
-                other = _OTHER_NAMES.get(name)
-                hint = f" (it is called {other} here)" if other else ""
-                raise InputError(
-                    f"{type(self).__name__} reads no input of the name {name!r}{hint}; it reads {', '.join(known)}"
-                )
         return {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
 
     def named_variables(self) -> dict[str, Any]:

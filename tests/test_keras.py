@@ -442,3 +442,6 @@ def test_inputs_of_other_names_are_refused(kind):
         model({"input_ids": ids, "attention_mask": ids})
     with pytest.raises(InputError, match="reads a dict with input_ids"):
         model(ids)
+    np.testing.assert_array_equal(
+        flat(model({"input_ids": ids})), flat(model({"input_ids": ids, "label_ids": np.ones(2, np.int32)}))
+    )
