@@ -14,7 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint
 from albert_tf.formats.head_names import has_matrices
 from albert_tf.head_config import HeadConfig
-from albert_tf.weight_names import BLOCK, part_of, variable_shapes
+from albert_tf.weight_names import BLOCK, is_feed_forward, variable_shapes
 
 POSITIONS = "bert/embeddings/position_embeddings"
 OUTPUT_WEIGHTS = "output_weights"  # of the heads with labels, [C,H]
@@ -204,7 +204,7 @@ def _spread_groups(
     if not copies:
         return weights, []
     last = max(int(match[2]) for match in filter(None, map(BLOCK.fullmatch, copies)))
-    parts = {"attention" if part_of(name) == "attention" else "feed-forward" for name in copies}
+    parts = {"feed-forward" if is_feed_forward(name) else "attention" for name in copies}
     note = f"the one {' and '.join(sorted(parts))} part of the source is copied to groups 1 to {last}"
     return {**weights, **{name: weights[source] for name, source in copies.items()}}, [note]
 

@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
     config = None if values is None else hugging_face_config.read_config(values, config_file)
     tensors, notes = hugging_face_tensors.read_tensors(file)
     tensors, left_out = _without_copies(tensors, file)
-    weights = _to_released(tensors, file)
+    weights = to_released(tensors, file)
     if config is not None:
         config, kept, dropped = hugging_face_fit.drop_identity(config, weights)
         weights, notes = dict(kept), notes + dropped
@@ -121,7 +121,12 @@ def _without_copies(tensors: Mapping[str, np.ndarray], file: str) -> tuple[dict[
     return kept, left_out
 
 
-def _to_released(tensors: Mapping[str, np.ndarray], file: str) -> dict[str, np.ndarray]:
+def to_released(tensors: Mapping[str, np.ndarray], file: str) -> dict[str, np.ndarray]:
+    """Tensors under released names and in the released orientation; names that are no ALBERT's stay as they are.
+
+    Raises:
+        InputError: two of them have one released name, or a weight is not float32; `file` is for the message.
+    """
     weights: dict[str, np.ndarray] = {}
     for name, value in tensors.items():
         released, transposed = hugging_face_names.from_hugging_face(name) or (name, False)

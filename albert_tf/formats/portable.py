@@ -23,6 +23,7 @@ from albert_tf.errors import InputError
 from albert_tf.formats import hugging_face_config, hugging_face_fit, hugging_face_names
 from albert_tf.formats.checkpoint import Checkpoint, Vocabulary, find_vocabulary
 from albert_tf.formats.head_names import head_from_weights
+from albert_tf.formats.hugging_face import to_released
 from albert_tf.formats.hugging_face_tokenizer import VOCABULARY_FILES, special_ids, write_vocabulary
 from albert_tf.head_config import HEAD_CONFIG_FILE, HeadConfig
 
@@ -70,7 +71,7 @@ def read(directory: str | os.PathLike[str]) -> Checkpoint:
         config=config,
         vocabulary=find_vocabulary(directory),
     )
-    weights = _to_released(tensors, directory)
+    weights = to_released(tensors, directory)
     told = HeadConfig.read(directory)
     head = told or head_from_weights(weights)
     checkpoint = checkpoint.replace(weights=weights, head=head, head_is_told=told is not None)
@@ -151,7 +152,8 @@ def _hugging_face_values(checkpoint: Checkpoint) -> tuple[dict[str, Any] | None,
 def _check_agreement(checkpoint: Checkpoint, directory: str) -> None:
     """Whoever writes a Hugging Face model over ours leaves albert_config.json and head_config.json as they were."""
     path = os.path.join(directory, HUGGING_FACE_CONFIG_FILE)
-    ours, _ = _hugging_face_values(checkpoint) if os.path.exists(path) else (None, ())
+    without_text = checkpoint.replace(vocabulary=None)  # its ids decide nothing, and a tokenizer takes time to make
+    ours, _ = _hugging_face_values(without_text) if os.path.exists(path) else (None, ())
     if ours is None:
         return
     theirs = files.read_json(path)
@@ -169,16 +171,6 @@ def _read_tensors(file: str) -> dict[str, np.ndarray]:
         return safetensors.numpy.load_file(file)
     except (OSError, safetensors.SafetensorError) as error:
         raise InputError(f"cannot read {file}: {error}") from error
-
-
-def _to_released(tensors: Mapping[str, np.ndarray], directory: str) -> dict[str, np.ndarray]:
-    weights = {}
-    for stored, value in tensors.items():
-        name, transposed = hugging_face_names.from_hugging_face(stored) or (stored, False)
-        if name != stored and value.dtype != np.float32:
-            raise InputError(f"{directory}: {stored} is of the type {value.dtype}, but float32 was written here")
-        weights[name] = value.T if transposed else value
-    return weights
 
 
 def _stored_name(name: str) -> tuple[str, bool]:
