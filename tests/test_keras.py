@@ -17,16 +17,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.head_config import KINDS, HeadConfig
 from albert_tf.optimizers import AdamW, Lamb
+from tests.checkpoint_files import SIZES
 
-SMALL = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
-    "embedding_size": 8,
-    "max_position_embeddings": 16,
-}
+SMALL = {**SIZES, "vocab_size": 50, "num_hidden_layers": 2}
 NAMES = [name for name in albert_tf.__all__ if name.startswith("Albert") and name != "AlbertConfig"]
 CLASSES = {getattr(albert_tf, name).kind: getattr(albert_tf, name) for name in NAMES}
 LABELLED = {"classifier": {"num_labels": 3}, "tagger": {"labels": ("O", "B", "I")}}

@@ -21,16 +21,9 @@ from albert_tf.task_models import (
     AlbertForTokenClassification,
 )
 from tests import oracle
+from tests.checkpoint_files import SIZES
 
-SMALL = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
-    "embedding_size": 8,
-    "max_position_embeddings": 16,
-}
+SMALL = {**SIZES, "vocab_size": 50, "num_hidden_layers": 2}
 
 
 def randomise(model, seed: int = 1) -> dict[str, np.ndarray]:
