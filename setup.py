@@ -104,6 +104,7 @@ setup(
         "google-crc32c>=1.5",
         "numpy>=1.23.5",
         "safetensors>=0.4",
+        "scikit-learn>=1.3",  # the metrics of the tasks; brings scipy, whose correlations they are
         "sentencepiece>=0.2,<0.2.2",  # 0.2.2 breaks ties otherwise than the copy inside TensorFlow Text
         "tqdm>=4.60",
     ],
@@ -111,7 +112,6 @@ setup(
         "test": ["pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"],
         "peers": ["torch>=2.2", "transformers>=4.46"],
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
-        "tasks": ["scikit-learn>=1.3", "scipy>=1.10"],
         "plots": ["matplotlib>=3.7"],
         "cluster": ["dask>=2023.5", "distributed>=2023.5"],
         "onnx": ["onnx>=1.14", "onnxruntime>=1.16", "tf2onnx>=1.16"],
