@@ -24,7 +24,8 @@ class TaskKind(Protocol):
 
     Attributes:
         head: of the model.
-        settings: JSON values of all that decides `features`, for the key of a cache and to be kept beside the model.
+        settings: JSON values of all that decides `features`, for the key of a cache and to be kept beside the model:
+            `type(kind)(kind.head, **kind.settings)` is the same kind again.
     """
 
     head: HeadConfig
