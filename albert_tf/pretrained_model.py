@@ -171,13 +171,25 @@ class PretrainedModel(tf.keras.Model):
         head = _head_to_load(
             cls, checkpoint, {key: value for key, value in said.items() if value not in (None, (), [])}, new_head
         )
-        checkpoint = loading.with_fitting_vocabulary(checkpoint, sizes)
-        model = cls(sizes, head, **arguments)
-        model.load_report = loading.load(checkpoint, model.named_variables(), sizes)
-        model.vocabulary = checkpoint.vocabulary
+        model = cls.from_checkpoint(checkpoint, head, sizes, **arguments)
         if model.load_report.missing:
             missing = ", ".join(model.load_report.missing)
             logging.warning("%s has no weights for %s: they begin at random", checkpoint.path, missing)
+        return model
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: HeadConfig, config: AlbertConfig, **arguments: Any) -> Any:
+        """Makes a model of these sizes with this head, and gives it the weights that a checkpoint has for it.
+
+        `model.load_report` tells what matched; a head that is missing begins at random.
+
+        Raises:
+            InputError: a weight of the encoder is missing, of another shape, or without a place.
+        """
+        checkpoint = loading.with_fitting_vocabulary(checkpoint, config)
+        model = cls(config, head, **arguments)
+        model.load_report = loading.load(checkpoint, model.named_variables(), config)
+        model.vocabulary = checkpoint.vocabulary
         return model
 
     def get_config(self) -> dict[str, Any]:
