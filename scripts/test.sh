@@ -7,6 +7,10 @@ cd "$(dirname "$0")/.."
 
 stack=$1
 shift
+if (($# == 0)); then  # the whole suite: a process for each of up to four cores, each of which needs about 2 GB
+  cores=$(getconf _NPROCESSORS_ONLN)
+  set -- -n "$((cores < 4 ? cores : 4))" --dist loadfile
+fi
 
 run() {
   local base python
