@@ -1,0 +1,39 @@
+"""All tasks by name."""
+
+from __future__ import annotations
+
+import re
+
+from albert_tf.errors import InputError
+from albert_tf.tasks import glue
+from albert_tf.tasks.task import Task
+
+TASKS: dict[str, Task] = {task.name: task for task in glue.TASKS}
+
+# Further names people use, as `_key` leaves them.
+_ALIASES = {
+    "sst": "sst-2",
+    "sts": "sts-b",
+    "mnlim": "mnli",
+    "mnlimatched": "mnli",
+    "multinli": "mnli",
+}
+
+
+def find_task(name: str) -> Task:
+    """The task of that name; case, hyphens and underscores do not matter ("STS-B", "stsb", "sts").
+
+    Raises:
+        InputError: there is none; the message lists all.
+    """
+    key = _key(name)
+    for task in TASKS.values():
+        if key == _key(task.name):
+            return task
+    if key in _ALIASES:
+        return TASKS[_ALIASES[key]]
+    raise InputError(f"there is no task {name!r}: the tasks are {', '.join(TASKS)}")
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_.\s]", "", name.lower())

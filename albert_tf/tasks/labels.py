@@ -1,0 +1,52 @@
+"""The labels of a task whose training file tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from albert_tf.errors import InputError
+from albert_tf.tasks.examples import Example, TagExample, TextExample
+from albert_tf.tasks.task import Task
+
+
+def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
+    """The names of the columns of the logits, in order: the task's own or, where it names none, those in `examples`.
+
+    Found ones are sorted, by value where all are whole numbers; so their order does not depend on that of the file.
+
+    Args:
+        task: the task.
+        examples: those of the training file.
+
+    Raises:
+        InputError: the examples have fewer than two labels, or one for a multi-label task or a tagger.
+    """
+    if task.labels or task.problem_type == "regression" or task.head not in ("classifier", "tagger"):
+        return task.labels
+    found: set[str] = set()
+    for example in examples:
+        found.update(_labels(example))
+    least = 2 if task.head == "classifier" and task.problem_type != "multi_label_classification" else 1
+    if len(found) < least:
+        raise InputError(
+            f"{task.title}: the training file has {len(found)} label(s) ({', '.join(sorted(found)) or 'none'}), and "
+            f"at least {least} must be told apart: is the right column named?"
+        )
+    if all(_is_whole(label) for label in found):
+        return tuple(sorted(found, key=lambda label: (int(label), label)))
+    return tuple(sorted(found))
+
+
+def _labels(example: Example) -> tuple[str, ...]:
+    if isinstance(example, TagExample):
+        return example.tags or ()
+    if isinstance(example, TextExample) and isinstance(example.label, str):
+        return (example.label,)
+    if isinstance(example, TextExample) and isinstance(example.label, tuple):
+        return example.label
+    return ()
+
+
+def _is_whole(label: str) -> bool:
+    digits = label[1:] if label.startswith("-") else label
+    return digits.isdecimal() and digits.isascii()

@@ -1,0 +1,133 @@
+"""Files of examples as lines and cells, with the number of each line for messages.
+
+What all files have in common is settled here: UTF-8 with or without a byte order mark, `\\n` or `\\r\\n` line ends (and
+no other: U+2028 and the like belong to texts), empty lines at the end of the file, and gzip where the name says so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from absl import logging
+
+from albert_tf import storage
+from albert_tf.errors import InputError
+from albert_tf.tasks.examples import ChoiceExample, Example, QuestionExample, TagExample, TextExample
+
+_MOST_NAMES = 12  # of a header that is quoted in a message
+_LONGEST_NAME = 40
+
+
+class Row(NamedTuple):
+    """The cells of a line and its number, counted from 1."""
+
+    line: int
+    cells: list[str]
+
+
+def place(path: str, line: int) -> str:
+    """ "train.tsv, line 7" """
+    return f"{path}, line {line}"
+
+
+def read_text(path: str) -> str:
+    """The text of a file without its byte order mark; line ends as they are.
+
+    Raises:
+        InputError: the file cannot be read, is a directory, or is not UTF-8 (the line is named).
+    """
+    if storage.is_directory(path):
+        raise InputError(f"{path} is a directory, and a file is needed")
+    data = storage.read_bytes(path)
+    if path.endswith(".gz"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path} is not a whole gzip file: {error}") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{place(path, line)}: the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
+        ) from error
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a file without their ends; empty ones at the end of the file are dropped.
+
+    Raises:
+        InputError: as `read_text`, or there is no line at all.
+    """
+    lines = [line[:-1] if line.endswith("\r") else line for line in read_text(path).split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise InputError(f"{path} is empty: it must have one example a line")
+    return lines
+
+
+def read_rows(path: str) -> list[Row]:
+    """The lines of a file cut at their tabs; quotes are ordinary characters.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    return [Row(number, line.split("\t")) for number, line in enumerate(read_lines(path), start=1)]
+
+
+def names(cells: Collection[str]) -> str:
+    """The cells of a header, or of what should be one, for a message."""
+    shown = [cell if len(cell) <= _LONGEST_NAME else f"{cell[:_LONGEST_NAME]}…" for cell in cells]
+    more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
+    return ", ".join(cell or "''" for cell in shown[:_MOST_NAMES]) + more
+
+
+def number(text: str, where: str, limits: tuple[float, float] = (float("-inf"), float("inf"))) -> float:
+    """The number that a cell holds.
+
+    Raises:
+        InputError: it is none, is not finite, or lies outside the limits; `where` is its place.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not limits[0] <= value <= limits[1] or value in (float("-inf"), float("inf")):
+        between = "" if limits[0] == float("-inf") else f" from {limits[0]:g} to {limits[1]:g}"
+        raise InputError(f"{where}: the label is {text!r}, but must be a number{between}")
+    return value
+
+
+def checked(path: str, examples: Sequence[Example]) -> list[Example]:
+    """The examples of one file, with a warning that counts those with an empty text: they are kept.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not examples:
+        raise InputError(f"{path} has no example: it must have at least one")
+    empty = [example for example in examples if not all(text.strip() for text in _texts(example))]
+    if empty:
+        logging.warning("%s: %d example(s) have an empty text, the first in %s", path, len(empty), empty[0].place)
+    return list(examples)
+
+
+def warn_of_skipped(path: str, lines: Sequence[int], why: str) -> None:
+    """Says once how many rows of a file were left out, and why."""
+    if lines:
+        logging.warning("%s: left out %d row(s) %s, the first in line %d", path, len(lines), why, lines[0])
+
+
+def _texts(example: Example) -> tuple[str, ...]:
+    if isinstance(example, TextExample):
+        return (example.text_a,) if example.text_b is None else (example.text_a, example.text_b)
+    if isinstance(example, ChoiceExample):
+        return example.choices
+    if isinstance(example, QuestionExample):
+        return (example.question, example.context)
+    assert isinstance(example, TagExample)
+    return example.words
