@@ -95,6 +95,13 @@ class HeadConfig:
         return KINDS[self.kind].has_pooler
 
     @property
+    def problem(self) -> str | None:
+        """The `problem_type` that holds, with None told by the number of labels; None for heads of other kinds."""
+        if self.kind != "classifier" or self.problem_type:
+            return self.problem_type
+        return "regression" if self.num_labels == 1 else "single_label_classification"
+
+    @property
     def in_hugging_face(self) -> bool:
         """Whether Hugging Face transformers has a class for this head."""
         return KINDS[self.kind].in_hugging_face
