@@ -29,6 +29,17 @@ def regression_losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.square(predictions - tf.reshape(tf.cast(labels, tf.float32), tf.shape(predictions)))
 
 
+def multi_label_losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Sigmoid cross entropy, the mean over the labels: logits [B,C], labels [B,C] of 0 and 1, to [B].
+
+    As Hugging Face's multi-label classification, whose loss is the mean over both dimensions.
+    """
+    labels = tf.cast(labels, tf.float32)
+    return tf.reduce_mean(
+        tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=tf.cast(logits, tf.float32)), axis=-1
+    )
+
+
 def span_losses(
     start_logits: tf.Tensor, end_logits: tf.Tensor, start_positions: tf.Tensor, end_positions: tf.Tensor
 ) -> tf.Tensor:

@@ -1,0 +1,57 @@
+"""What the kinds of tasks have in common: a model's inputs, labels by name, probabilities.
+
+B rows of a batch, S its padded length, C labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.head_config import HeadConfig
+
+NO_LABEL = -1  # in place of a label's number
+
+
+def model_inputs(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """What every model reads: `input_ids`, `input_mask` and `segment_ids`, each [B,S] (or [B,K,S])."""
+    return {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+
+
+def label_names(head: HeadConfig) -> tuple[str, ...]:
+    """The labels of a head in order; one without names has "0", "1" and so on."""
+    return head.labels or tuple(map(str, range(head.num_labels or 0)))
+
+
+def place_of(example: Any) -> str:
+    """Where an example stands, for a message: its file and line, else its id."""
+    return getattr(example, "place", "") or f"example {example.id}"
+
+
+def label_id_of(label: Any, numbers: Mapping[str, int], example: Any) -> int:
+    """The number of a label.
+
+    Raises:
+        InputError: it is none of them; the message says where and names them.
+    """
+    number = numbers.get(label)
+    if number is None:
+        known = ", ".join(list(numbers)[:20]) + (" and others" if len(numbers) > 20 else "")
+        raise InputError(f"{place_of(example)}: the label is {label!r}, but must be one of {known}")
+    return number
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities over the last axis, float64."""
+    logits = np.asarray(logits, np.float64)
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Each logit's own probability, float64."""
+    return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(logits, np.float64)))
