@@ -161,12 +161,15 @@ class Batches:
         """Of each row, the index of the length it is padded to."""
         return np.searchsorted(self.lengths, self.row_lengths[rows])
 
-    def _dataset(self, make: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
-        """Shapes are static but for S, and wholly so where there is one length alone."""
+    @property
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """What a batch looks like: shapes are static but for S, and wholly so where there is one length alone."""
         length = int(self.lengths[0]) if len(self.lengths) == 1 else None
         of_pieces = {"input_ids", "input_mask", "segment_ids", *self.features.per_piece}
-        signature = {
+        return {
             name: tf.TensorSpec((*array.shape[:-1], length) if name in of_pieces else array.shape, array.dtype)
             for name, array in self.cut(np.zeros(0, np.int32)).items()
         }
-        return tf.data.Dataset.from_generator(make, output_signature=signature).prefetch(tf.data.AUTOTUNE)
+
+    def _dataset(self, make: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+        return tf.data.Dataset.from_generator(make, output_signature=self.signature).prefetch(tf.data.AUTOTUNE)
