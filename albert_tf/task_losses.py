@@ -40,6 +40,19 @@ def multi_label_losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     )
 
 
+def tagging_losses(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Cross entropy of tags, the mean over the positions that count: to [B], 0 where a row has none.
+
+    Args:
+        logits: [B,S,C].
+        labels: [B,S] integer, 0 to C - 1 everywhere.
+        weights: [B,S], 1 at the positions that count, else 0.
+    """
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.cast(logits, tf.float32))
+    weights = tf.cast(weights, tf.float32)
+    return tf.math.divide_no_nan(tf.reduce_sum(weights * losses, axis=-1), tf.reduce_sum(weights, axis=-1))
+
+
 def span_losses(
     start_logits: tf.Tensor, end_logits: tf.Tensor, start_positions: tf.Tensor, end_positions: tf.Tensor
 ) -> tf.Tensor:

@@ -61,6 +61,7 @@ class TextKind:
             tokenizer,
             self.max_seq_length,
         )
+        sequences.warn_of_cut(cut, len(examples), self.max_seq_length)
         return FeatureSet(
             made.input_ids,
             made.sizes,

@@ -1,0 +1,151 @@
+"""Tokenised once: the sequences of a split in a file that is named by all that decides them.
+
+The name holds a hash of the examples, of the vocabulary and its clean-up, of the kind of task with its labels and
+settings, and of this package's code. So a file can be missing, but never of something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import zipfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sentencepiece
+from absl import logging
+
+from albert_tf import sequences
+from albert_tf.errors import InputError
+from albert_tf.feature_set import FeatureSet
+from albert_tf.file_lock import file_lock
+from albert_tf.files import atomic_write
+from albert_tf.task_kinds.task_kind import TaskKind
+from albert_tf.tasks.examples import Example
+from albert_tf.tokenizer import Tokenizer
+
+SUFFIX = ".features.npz"
+
+_ARRAYS = ("input_ids", "sizes", "first_sizes", "example_indices")
+_NUMBERS = ("choices", "cut")
+_TABLES = ("per_sequence", "per_piece")
+_KEY = "key"
+_TELLS_NOTHING = frozenset({"place", "title"})  # parts of an example that are for messages alone
+
+
+def cached_features(
+    kind: TaskKind,
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    *,
+    training: bool,
+    directory: str | os.PathLike[str] | None,
+) -> FeatureSet:
+    """`kind.features(examples, tokenizer, training=training)`, read from a file if they were made before.
+
+    Says in the log which of the two it was. Several processes may ask at once: one makes them, the others wait. A file
+    that cannot be read is told of and made again. Nothing removes old files: the directory may be deleted at any time.
+
+    Args:
+        kind, examples, tokenizer, training: see `TaskKind.features`.
+        directory: where the files are; None makes the features and keeps nothing.
+
+    Raises:
+        InputError: as `TaskKind.features`; or the directory cannot be written.
+    """
+    if directory is None:
+        return kind.features(examples, tokenizer, training=training)
+    key = cache_key(kind, examples, tokenizer, training=training)
+    path = os.path.join(os.fspath(directory), key[:32] + SUFFIX)
+    _make_directory(directory)
+    with file_lock(path + ".lock", lambda: logging.info("waiting for another process that makes %s", path)):
+        features = _read(path, key)
+        if features is not None:
+            logging.info("features of %d examples: read from %s", len(examples), path)
+            sequences.warn_of_cut(features.cut, len(examples), kind.settings["max_seq_length"])
+            return features
+        features = kind.features(examples, tokenizer, training=training)
+        _write(path, key, features)
+        logging.info("features of %d examples: made, and kept in %s", len(examples), path)
+        return features
+
+
+def cache_key(kind: TaskKind, examples: Sequence[Example], tokenizer: Tokenizer, *, training: bool) -> str:
+    """SHA-256, in hexadecimal, of all that decides the features."""
+    about = {
+        "kind": f"{type(kind).__module__}.{type(kind).__qualname__}",
+        "head": kind.head.to_dict(),
+        "settings": dict(kind.settings),
+        "tokenizer": tokenizer.settings(),
+        "training": training,
+        "code": _code(),
+        "sentencepiece": sentencepiece.__version__,
+    }
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for part in _parts(examples):
+        digest.update(part.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _parts(examples: Sequence[Example]) -> Iterator[str]:
+    """Text that tells examples apart: their classes, and of each the values that features can depend on."""
+    names: dict[type, list[str]] = {}
+    for example in examples:
+        if type(example) not in names:
+            fields = dataclasses.fields(example)
+            names[type(example)] = [field.name for field in fields if field.name not in _TELLS_NOTHING]
+        yield f"{type(example).__name__}{[getattr(example, name) for name in names[type(example)]]!r}\n"
+
+
+@functools.cache
+def _code() -> str:
+    """A hash of the sources of this package: whatever changes in them, old files are not taken."""
+    root = pathlib.Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _make_directory(directory: str | os.PathLike[str]) -> None:
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the directory {os.fspath(directory)} for features: {error.strerror}") from error
+
+
+def _write(path: str, key: str, features: FeatureSet) -> None:
+    values: dict[str, Any] = {_KEY: np.array(key)}
+    values.update({name: getattr(features, name) for name in (*_ARRAYS, *_NUMBERS)})
+    values.update({f"{table}/{name}": v for table in _TABLES for name, v in getattr(features, table).items()})
+    with atomic_write(path) as file:
+        np.savez(file, **values)
+
+
+def _read(path: str, key: str) -> FeatureSet | None:
+    """The features of a file; None where there is none, or none that can be read."""
+    if not os.path.exists(path):
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # NumPy checks no sum of an array whose header tells too small a shape
+        if damaged:
+            raise ValueError(f"{damaged} is damaged")
+        with np.load(path, allow_pickle=False) as file:
+            values = {name: file[name] for name in file.files}
+        if str(values[_KEY]) != key:
+            raise ValueError("it holds other features")
+        return FeatureSet(
+            *(values[name] for name in _ARRAYS),
+            *({n[len(table) + 1 :]: v for n, v in values.items() if n.startswith(table + "/")} for table in _TABLES),
+            *(int(values[name]) for name in _NUMBERS),
+        )
+    except Exception as error:  # zipfile and NumPy have a dozen classes of errors for a damaged file
+        logging.warning("the features in %s cannot be read (%s) and are made again", path, error)
+        return None
