@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 
 from albert_tf.errors import InputError
-from albert_tf.tasks import glue
+from albert_tf.tasks import chinese, glue, race, tagging, text_file
 from albert_tf.tasks.task import Task
 
-TASKS: dict[str, Task] = {task.name: task for task in glue.TASKS}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        *glue.TASKS,
+        race.RACE,
+        race.DREAM,
+        tagging.CONLL,
+        *chinese.TASKS,
+        text_file.TEXT_FILE,
+    )
+}
 
 # Further names people use, as `_key` leaves them.
 _ALIASES = {

@@ -8,6 +8,8 @@ from albert_tf.errors import InputError
 from albert_tf.tasks.examples import Example, TagExample, TextExample
 from albert_tf.tasks.task import Task
 
+_FEW_LABELS = 20  # a small file may have as many labels as rows
+
 
 def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
     """The names of the columns of the logits, in order: the task's own or, where it names none, those in `examples`.
@@ -19,7 +21,8 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
         examples: those of the training file.
 
     Raises:
-        InputError: the examples have fewer than two labels, or one for a multi-label task or a tagger.
+        InputError: the examples have fewer than two labels (one for a multi-label task or a tagger), or a classifier's
+            are so many that the column must be another one's.
     """
     if task.labels or task.problem_type == "regression" or task.head not in ("classifier", "tagger"):
         return task.labels
@@ -31,6 +34,11 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
         raise InputError(
             f"{task.title}: the training file has {len(found)} label(s) ({', '.join(sorted(found)) or 'none'}), and "
             f"at least {least} must be told apart: is the right column named?"
+        )
+    if task.head == "classifier" and len(found) > max(_FEW_LABELS, len(examples) // 2):
+        raise InputError(
+            f"{task.title}: the training file has {len(found)} labels in {len(examples)} rows, {min(found)[:40]!r} for "
+            "one: is the right column named?"
         )
     if all(_is_whole(label) for label in found):
         return tuple(sorted(found, key=lambda label: (int(label), label)))

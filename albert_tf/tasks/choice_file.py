@@ -1,0 +1,147 @@
+"""A person's own questions with two or more choices, in the files that `tables` reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf.errors import InputError
+from albert_tf.tasks import rows, tables
+from albert_tf.tasks.examples import ChoiceExample, Example
+from albert_tf.tasks.json_records import shown
+from albert_tf.tasks.submissions import LETTERS, write_choices
+from albert_tf.tasks.tables import Column, Line
+from albert_tf.tasks.task import Task
+
+_PASSAGE = ("passage", "context", "article", "text")
+_QUESTION = ("question", "query")
+_LABEL = ("label", "answer")
+_ID = ("id", "index")
+_LEAST_CHOICES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceColumns:
+    """Where a file has what, by the names of columns or by their numbers counted from 0; None means: by usual names.
+
+    Attributes:
+        choices: the columns of the choices in order; or one column, of JSON, with a list in it. Empty cells at the end
+            are choices that a question does not have.
+        passage, question: what the choices are about; one of them may be missing.
+        label: the right choice as a letter ("A") or a number, as the name of its column, or as its text.
+        id: of an identifier; else rows are numbered from 0.
+        first_label: the number of the first choice, 0 or 1.
+        has_header: whether the first line names the columns; None finds out.
+    """
+
+    choices: tuple[Column, ...]
+    passage: Column | None = None
+    question: Column | None = None
+    label: Column | None = None
+    id: Column | None = None
+    first_label: int = 0
+    has_header: bool | None = None
+
+
+def read_choices(path: str, columns: ChoiceColumns) -> list[Example]:
+    """Reads questions with choices; a file without the label's column, or with nothing in it, is unlabelled.
+
+    Raises:
+        InputError: a column is not there, a cell is no text, a question has fewer than two choices, or the label is
+            none of them; the message names file and line.
+    """
+    given = (columns.passage, columns.question, columns.label, columns.id, *columns.choices)
+    usual = (*_PASSAGE, *_QUESTION, *_LABEL, *_ID)
+    table = tables.read_table(path, columns.has_header, [*usual, *(str(name).lower() for name in given)])
+    places = [table.find(column, "a choice") for column in columns.choices]
+    passage, question = (
+        table.find_optional(None, names) if column is None else table.find(column, what)
+        for column, names, what in (
+            (columns.passage, _PASSAGE, "the passage"),
+            (columns.question, _QUESTION, "the question"),
+        )
+    )
+    if passage is None and question is None:
+        raise InputError(
+            f"{path} has neither a passage nor a question ({table.shown_names}): name the column of one of them"
+        )
+    label, identifier = table.find_optional(columns.label, _LABEL), table.find_optional(columns.id, _ID)
+    if label is not None and all(line.cells[label] in (None, "") for line in table.lines):
+        label = None
+    examples: list[Example] = []
+    for number, line in enumerate(table.lines):
+        choices = _choices(line, places)
+        examples.append(
+            ChoiceExample(
+                id=str(number if identifier is None else line.cells[identifier]),
+                passage="" if passage is None else _text(line, passage),
+                question="" if question is None else _text(line, question),
+                choices=choices,
+                label=None if label is None else _label(line.cells[label], choices, columns, line.place),
+                place=line.place,
+            )
+        )
+    return rows.checked(path, examples)
+
+
+def choice_file_task(columns: ChoiceColumns) -> Task:
+    """The task for a person's own files with these columns.
+
+    Raises:
+        InputError: no column of choices is named, or `first_label` is neither 0 nor 1.
+    """
+    if not columns.choices:
+        raise InputError("no column of choices is named: name two or more, or one that holds a JSON list")
+    if columns.first_label not in (0, 1):
+        raise InputError(f"the first choice has the number {columns.first_label}, but it must be 0 or 1")
+    return Task(
+        name="choice_file",
+        title="choice file",
+        head="multiple_choice",
+        read=functools.partial(read_choices, columns=columns),
+        files=tables.SPLITS,
+        write_submission=write_choices,
+        metrics=("accuracy",),
+        words="your own questions with two or more choices, as TSV, CSV or JSON lines",
+    )
+
+
+def _choices(line: Line, places: Sequence[int]) -> tuple[str, ...]:
+    values = [line.cells[column] for column in places]
+    if len(values) == 1 and isinstance(values[0], list):
+        values = list(values[0])
+    while values and values[-1] in (None, ""):
+        values.pop()
+    if not _LEAST_CHOICES <= len(values) <= len(LETTERS) or not all(isinstance(value, str) for value in values):
+        raise InputError(
+            f"{line.place}: {_LEAST_CHOICES} to {len(LETTERS)} texts to choose from are needed, but there are "
+            f"{shown(values)}"
+        )
+    return tuple(values)
+
+
+def _text(line: Line, column: int) -> str:
+    value = line.cells[column]
+    if not isinstance(value, str):
+        raise InputError(f"{line.place}: a text is needed, but there is {shown(value)}")
+    return value
+
+
+def _label(value: Any, choices: Sequence[str], columns: ChoiceColumns, place: str) -> int:
+    """The index of the right choice."""
+    text = str(value).strip()
+    names = [str(column) for column in columns.choices]
+    index = int(text) - columns.first_label if text.isdecimal() else LETTERS.find(text) if len(text) == 1 else -1
+    if not 0 <= index < len(choices) and text in names and len(names) == len(choices):
+        index = names.index(text)
+    if not 0 <= index < len(choices) and value in choices:
+        index = list(choices).index(value)
+    if not 0 <= index < len(choices):
+        first, last = columns.first_label, columns.first_label + len(choices) - 1
+        raise InputError(
+            f"{place}: the right choice is {shown(value)}, but must be a letter from A to {LETTERS[len(choices) - 1]}, "
+            f"a number from {first} to {last}, the name of a choice's column, or a choice's text"
+        )
+    return index

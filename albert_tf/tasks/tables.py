@@ -1,0 +1,169 @@
+"""A person's own file as a table: `.tsv` and `.txt` cut at tabs, `.csv` with quotes, `.jsonl` and `.json` by keys."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import sys
+from collections.abc import Sequence
+from typing import Any, Union
+
+from absl import logging
+
+from albert_tf.errors import InputError
+from albert_tf.tasks import json_records, rows
+from albert_tf.tasks.rows import Row, place
+
+Column = Union[str, int]
+_JSON_ENDINGS = (".json", ".jsonl")
+_COMPRESSED = ".gz"
+SPLITS = {
+    split: tuple(f"{split}.{ending}" for ending in ("tsv", "csv", "jsonl", "json", "txt"))
+    for split in ("train", "dev", "test")
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A row as a person sees it: cells by position, or by name where there is a header or the file is JSON."""
+
+    place: str
+    cells: Sequence[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """All rows of a file.
+
+    Attributes:
+        path: of the file.
+        names: the names of the columns; None where the file has no header.
+        lines: the rows, each with one cell for each column; of JSON the values as they are, None for a missing key.
+    """
+
+    path: str
+    names: tuple[str, ...] | None
+    lines: list[Line]
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.names) if self.names is not None else len(self.lines[0].cells)
+
+    @property
+    def shown_names(self) -> str:
+        """The header for a message."""
+        return "no header" if self.names is None else rows.names(self.names)
+
+    def find(self, column: Column, what: str) -> int:
+        """The position of a column given by its name, or by its number counted from 0.
+
+        Args:
+            column: a name as in the header; a number, also as text, where no column has that name.
+            what: what the column is for, for the message: "the text".
+
+        Raises:
+            InputError: there is none, or the name is there twice.
+        """
+        names = self.names or ()
+        if isinstance(column, str) and column in names:
+            if names.count(column) > 1:
+                raise InputError(f"{place(self.path, 1)}: the header has the column {column!r} twice")
+            return names.index(column)
+        if str(column).isdecimal() and int(column) < self.width:
+            return int(column)
+        raise InputError(
+            f"{self.path} has no column {column!r} for {what}: it has {self.width} column(s) ({self.shown_names}); "
+            "give a name of the header, or a number counted from 0"
+        )
+
+    def find_optional(self, column: Column | None, usual: Sequence[str]) -> int | None:
+        """The position of a column that need not be there: of the one asked for, or else of one with a usual name.
+
+        Raises:
+            InputError: the name is there twice.
+        """
+        if column is not None:
+            is_there = column in (self.names or ()) or (str(column).isdecimal() and int(column) < self.width)
+            return self.find(column, "") if is_there else None
+        names = [name.lower() for name in self.names or ()]
+        return next((names.index(name) for name in usual if name in names), None)
+
+
+def read_table(path: str, has_header: bool | None, known_names: Sequence[str]) -> Table:
+    """Reads a file; its form follows from the ending of its name, `.gz` behind that aside.
+
+    Args:
+        path: of the file.
+        has_header: whether the first line names the columns; None finds out: it does if it has one of `known_names`.
+        known_names: those that a header is known by, in lower case.
+
+    Raises:
+        InputError: a row has another number of columns than the first, a quote is not closed, JSON is broken, or there
+            is no row; the message names file and line.
+    """
+    stem = path[: -len(_COMPRESSED)] if path.endswith(_COMPRESSED) else path
+    if stem.lower().endswith(_JSON_ENDINGS):
+        return _json_table(path)
+    body = _csv_rows(path) if stem.lower().endswith(".csv") else rows.read_rows(path)
+    width = len(body[0].cells)
+    if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
+        blank = [row.line for row in body if not any(row.cells)]
+        rows.warn_of_skipped(path, blank, "without content")
+        body = [row for row in body if any(row.cells)]
+    for row in body:
+        if len(row.cells) != width:
+            raise InputError(
+                f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a separator "
+                "or a line end inside a text, or a cell is missing"
+            )
+    first = tuple(cell.strip() for cell in body[0].cells)
+    if has_header is None:
+        has_header = any(name.lower() in known_names for name in first)
+    lines = [Line(place(path, row.line), row.cells) for row in body[has_header:]]
+    if not lines:
+        raise InputError(f"{path} has a header and no rows: it must have one example a line below it")
+    return Table(path, first if has_header else None, lines)
+
+
+def _json_table(path: str) -> Table:
+    records = json_records.read_records(path)
+    names: dict[str, None] = {}
+    for record in records:
+        names.update(dict.fromkeys(record.values))
+    if not records:
+        raise InputError(f"{path} has no entries: it must have one JSON object for each example")
+    return Table(path, tuple(names), [Line(r.place, [r.values.get(name) for name in names]) for r in records])
+
+
+def _csv_rows(path: str) -> list[Row]:
+    """The rows of a CSV file, whose cells may hold line ends between quotes; a row has the number of its first line."""
+    text = rows.read_text(path)
+    if not text.strip():
+        raise InputError(f"{path} is empty: it must have one example a line")
+    delimiter = _delimiter(text.split("\n", 1)[0])
+    if delimiter != ",":
+        logging.info("%s: the columns are separated by %r", path, delimiter)
+    found: list[Row] = []
+    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        line = 1
+        for cells in reader:
+            found.append(Row(line, cells or [""]))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{place(path, line)}: not CSV: {error}: is a quote in this row not closed or not doubled?"
+        ) from error
+    finally:
+        csv.field_size_limit(limit)
+    while not any(found[-1].cells):
+        found.pop()
+    return found
+
+
+def _delimiter(first_line: str) -> str:
+    """The comma, unless the first line has none and another usual separator."""
+    return next((delimiter for delimiter in ",;\t" if delimiter in first_line), ",")

@@ -1,0 +1,110 @@
+"""Sequence labelling from CoNLL columns: one word a line with its tag, a blank line between sentences."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from albert_tf.errors import InputError
+from albert_tf.tasks import rows
+from albert_tf.tasks.examples import Example, TagExample
+from albert_tf.tasks.rows import Row, place
+from albert_tf.tasks.submissions import write_tags
+from albert_tf.tasks.task import Task
+
+_DOCUMENT = "-DOCSTART-"
+
+
+def read_columns(path: str, word_column: int = 0, tag_column: int | None = -1) -> list[Example]:
+    """Reads sentences; tags stay as they stand, in whichever scheme (IOB1, IOB2, BIOES, plain).
+
+    Columns are separated by a tab where the line has one, else by spaces. `-DOCSTART-` lines are no words, and neither
+    are comments: lines at the beginning of a sentence that start with "#" and have another number of columns than
+    words have.
+
+    Args:
+        path: of the file.
+        word_column, tag_column: counted from 0, or from the end with negative numbers; a file of one column, and any
+            with `tag_column` None, has no tags.
+
+    Raises:
+        InputError: a line has another number of columns than the first, or a column is not there or empty.
+    """
+    lines = rows.read_lines(path)
+    width = _width(lines)
+    examples: list[Example] = []
+    sentence: list[Row] = []
+    for number, line in enumerate([*lines, ""], start=1):
+        cells = _cells(line)
+        if cells and cells[0] != _DOCUMENT:
+            if not sentence and line.startswith("#") and len(cells) != width:
+                continue
+            if len(cells) != width:
+                raise InputError(
+                    f"{place(path, number)} has {len(cells)} column(s), and the first word has {width}: every word "
+                    "needs a line with as many"
+                )
+            sentence.append(Row(number, cells))
+        elif sentence:
+            examples.append(_example(sentence, len(examples), path, word_column, tag_column))
+            sentence = []
+    return rows.checked(path, examples)
+
+
+def tagging_task(word_column: int = 0, tag_column: int | None = -1, labels: Sequence[str] = ()) -> Task:
+    """The task for files with words and tags in these columns, see `read_columns`; labels as in `text_file`."""
+    return Task(
+        name="conll",
+        title="CoNLL",
+        head="tagger",
+        read=functools.partial(read_columns, word_column=word_column, tag_column=tag_column),
+        files={
+            "train": ("train.txt", "train.conll", "train.tsv", "eng.train"),
+            "dev": ("dev.txt", "dev.conll", "dev.tsv", "valid.txt", "eng.testa"),
+            "test": ("test.txt", "test.conll", "test.tsv", "eng.testb"),
+        },
+        write_submission=write_tags,
+        metrics=("entity_f1", "entity_precision", "entity_recall"),
+        labels=tuple(labels),
+        words="a tag for each word, such as names of persons and places, from files with a word and its tag a line",
+    )
+
+
+def _cells(line: str) -> list[str]:
+    """The columns of a line; none of a blank one."""
+    if not line.strip():
+        return []
+    return line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
+
+
+def _width(lines: Sequence[str]) -> int:
+    """How many columns the first word has."""
+    for line in lines:
+        cells = _cells(line)
+        if cells and cells[0] != _DOCUMENT and not line.startswith("#"):
+            return len(cells)
+    return 1
+
+
+def _example(sentence: Sequence[Row], index: int, path: str, word_column: int, tag_column: int | None) -> TagExample:
+    tags = None
+    if tag_column is not None and len(sentence[0].cells) > 1:
+        tags = tuple(_cell(row, tag_column, path, "tag") for row in sentence)
+    words = tuple(_cell(row, word_column, path, "word") for row in sentence)
+    return TagExample(str(index), words, tags, place(path, sentence[0].line))
+
+
+def _cell(row: Row, column: int, path: str, what: str) -> str:
+    if not -len(row.cells) <= column < len(row.cells):
+        raise InputError(
+            f"{place(path, row.line)} has {len(row.cells)} column(s), so there is no column {column} for the {what} "
+            "(the first is 0, the last -1)"
+        )
+    cell = row.cells[column].strip()
+    if not cell:
+        raise InputError(f"{place(path, row.line)}: the {what} in column {column} is empty")
+    return cell
+
+
+CONLL = tagging_task()

@@ -1,0 +1,230 @@
+"""A person's own data: one or two texts and a label, several labels, a number, or a question with choices.
+
+See `tables` for the forms of files. Columns are given by name or by number; without that they are found by usual names
+("text", "label", …), and in a file without a header by their order: the texts, then the label.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from albert_tf.errors import InputError
+from albert_tf.tasks import rows, tables
+from albert_tf.tasks.examples import Example, TextExample
+from albert_tf.tasks.json_records import shown
+from albert_tf.tasks.submissions import write_labels
+from albert_tf.tasks.tables import Column, Line, Table
+from albert_tf.tasks.task import Task
+
+_TEXT_A = (
+    "text_a",
+    "text",
+    "sentence",
+    "sentence1",
+    "question1",
+    "premise",
+    "review",
+    "comment",
+    "content",
+    "utterance",
+)
+_TEXT_B = ("text_b", "sentence2", "question2", "hypothesis")
+_LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
+_ID = ("id", "index", "idx")
+KNOWN_NAMES = (*_TEXT_A, *_TEXT_B, *_LABEL, *_ID)
+SINGLE, MULTI, REGRESSION = "single_label_classification", "multi_label_classification", "regression"
+_METRICS = {
+    SINGLE: ("accuracy", "macro_f1"),
+    MULTI: ("micro_f1", "macro_f1", "accuracy"),
+    REGRESSION: ("pearson", "spearman", "mean_squared_error"),
+}
+_LEAST_ROWS_TO_JUDGE = 8  # below that a label that stands in the first line alone says nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Where a file has what; None means: look for it.
+
+    Attributes:
+        text_a, text_b: the texts; for a single text with `text_b` None the file has no column with a usual name for it.
+        label: of the label; files without it are unlabelled.
+        id: of an identifier that goes into the predictions; else rows are numbered from 0.
+        has_header: whether the first line names the columns; None finds out.
+    """
+
+    text_a: Column | None = None
+    text_b: Column | None = None
+    label: Column | None = None
+    id: Column | None = None
+    has_header: bool | None = None
+
+
+def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: str = ",") -> list[Example]:
+    """Reads texts with their labels.
+
+    A file without the label's column, or with nothing in it, is unlabelled. In a multi-label task a cell is a JSON list
+    or has labels between separators, and an empty one means that no label holds.
+
+    Args:
+        path: of the file.
+        columns: where what is.
+        problem: `SINGLE`, `MULTI` or `REGRESSION`.
+        separator: between labels.
+
+    Raises:
+        InputError: a column is not there, a cell is no text, or a label is missing or no number; with file and line.
+    """
+    given = [column for column in (columns.text_a, columns.text_b, columns.label, columns.id) if column is not None]
+    table = tables.read_table(path, columns.has_header, [*KNOWN_NAMES, *(str(column).lower() for column in given)])
+    found = _find(table, columns)
+    labels = [_cell(line, found.label) for line in table.lines]
+    is_labelled = any(label is not None for label in labels)
+    if is_labelled and problem == SINGLE and table.names is None and columns.has_header is None:
+        _check_first_line(table, labels)
+    several = functools.partial(_several, separator=separator)
+    readers: dict[str, Callable[[Any, str], Any]] = {SINGLE: _class, MULTI: several, REGRESSION: _number}
+    examples: list[Example] = []
+    for line, label in zip(table.lines, labels):
+        examples.append(
+            TextExample(
+                id=str(len(examples)) if found.id is None else _text(line, found.id),
+                text_a=_text(line, found.text_a),
+                text_b=None if found.text_b is None else _text(line, found.text_b),
+                label=readers[problem](label, line.place) if is_labelled else None,
+                place=line.place,
+            )
+        )
+    return rows.checked(path, examples)
+
+
+def text_file_task(
+    columns: Columns | None = None,
+    *,
+    problem: str = SINGLE,
+    separator: str = ",",
+    labels: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Task:
+    """The task for a person's own files.
+
+    Args:
+        columns: where what is; by default found by usual names or by order.
+        problem: `SINGLE`, `MULTI` or `REGRESSION`.
+        separator: between the labels of a multi-label task.
+        labels: in the order of the logits; by default those in the training file, sorted (`labels.find_labels`).
+        metrics: the first chooses the best checkpoint; by default accuracy, micro F1 or Pearson's correlation.
+
+    Raises:
+        InputError: the problem is none of the three, or a regression has labels.
+    """
+    if problem not in _METRICS:
+        raise InputError(f"the problem is {problem!r}, but must be one of {', '.join(_METRICS)}")
+    if problem == REGRESSION and labels:
+        raise InputError(f"a regression has numbers and no labels, but there are {', '.join(labels)}")
+    if problem == MULTI and not separator:
+        raise InputError("the separator between labels is empty: give one, such as ','")
+    return Task(
+        name="text_file",
+        title="text file",
+        head="classifier",
+        read=functools.partial(read_texts, columns=columns or Columns(), problem=problem, separator=separator),
+        files=tables.SPLITS,
+        write_submission=write_labels,
+        metrics=tuple(metrics) or _METRICS[problem],
+        labels=tuple(labels),
+        problem_type=problem,
+        words="your own TSV, CSV or JSON lines: a text or a pair and a label, several labels, or a number",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    text_a: int
+    text_b: int | None
+    label: int | None
+    id: int | None
+
+
+def _find(table: Table, columns: Columns) -> _Found:
+    """The positions of the columns: those asked for, else by usual names, else by order."""
+    label = table.find_optional(columns.label, _LABEL)
+    identifier = None if columns.id is None else table.find(columns.id, "the id")
+    if identifier is None:
+        identifier = table.find_optional(None, _ID)
+    if columns.text_a is not None:
+        text_b = None if columns.text_b is None else table.find(columns.text_b, "the second text")
+        return _Found(table.find(columns.text_a, "the text"), text_b, label, identifier)
+    usual = table.find_optional(None, _TEXT_A)
+    text_b = (
+        table.find_optional(None, _TEXT_B) if columns.text_b is None else table.find(columns.text_b, "the second text")
+    )
+    if usual is not None:
+        return _Found(usual, text_b, label, identifier)
+    others = [column for column in range(table.width) if column not in (label, identifier, text_b)]
+    if label is None and columns.label is None and len(others) > 1:
+        label = others.pop()
+    if text_b is None and len(others) == 2:
+        text_b = others.pop()
+    if len(others) != 1:
+        raise InputError(
+            f"{table.path} has {table.width} column(s) ({table.shown_names}), and which of them are texts cannot be "
+            "told: name the columns of the text and of the label, or give their numbers counted from 0"
+        )
+    return _Found(others[0], text_b, label, identifier)
+
+
+def _check_first_line(table: Table, labels: Sequence[Any]) -> None:
+    """Refuses a file whose first line seems to be a header with unusual names."""
+    if len(labels) >= _LEAST_ROWS_TO_JUDGE and labels[0] not in labels[1:] and len(set(labels[1:])) <= len(labels) // 2:
+        raise InputError(
+            f"{table.lines[0].place}: the label {labels[0]!r} is in no other row: if the line is a header, name the "
+            "columns or say that there is a header; if it is not, say that there is none"
+        )
+
+
+def _cell(line: Line, column: int | None) -> Any:
+    """What is there; None for a column that is not there and for an empty cell."""
+    value = None if column is None else line.cells[column]
+    return value if not isinstance(value, str) else value.strip() or None
+
+
+def _text(line: Line, column: int) -> str:
+    value = line.cells[column]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise InputError(f"{line.place}: a text is needed, but there is {shown(value)}")
+    return value
+
+
+def _class(value: Any, where: str) -> str:
+    if value is None:
+        raise InputError(f"{where}: there is no label, and other rows of the file have one")
+    if isinstance(value, (list, dict)):
+        raise InputError(f"{where}: one label is needed, but there is {shown(value)}: is it a multi-label task?")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _several(value: Any, where: str, separator: str) -> tuple[str, ...]:
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise InputError(f"{where}: the labels {value!r} are not a JSON list: {error}") from error
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(separator)]
+    values = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(_class(each, where) for each in values if each is not None and each != ""))
+
+
+def _number(value: Any, where: str) -> float:
+    if value is None or isinstance(value, (bool, list, dict)):
+        raise InputError(f"{where}: the label is {shown(value)}, but must be a number")
+    return rows.number(str(value), where)
+
+
+TEXT_FILE = text_file_task()
