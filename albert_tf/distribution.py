@@ -9,6 +9,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 
 import tensorflow as tf
+from absl import logging
 
 from albert_tf.errors import InputError
 
@@ -17,6 +18,43 @@ PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mi
 
 _TPU_CONNECT_SECONDS = 10.0
 _TPU_DEFAULT_PORT = 8470
+
+
+def start_devices(
+    name: str | None,
+    *,
+    tpu: str | None = None,
+    num_devices: int | None = None,
+    num_logical_cpu_devices: int = 1,
+    precision: str = "float32",
+    deterministic: bool | None = None,
+    seed: int,
+) -> tf.distribute.Strategy:
+    """Sets up devices, precision, determinism and seed for a script, in the order TensorFlow needs.
+
+    Args:
+        name: of the strategy; None is "tpu" where a TPU is named, else "one_device".
+        tpu, num_devices: see `create_strategy`.
+        num_logical_cpu_devices: into how many devices the CPU is divided.
+        precision: one of `PRECISIONS`.
+        deterministic: the same bits each time; None is yes on CPUs, where it costs next to nothing.
+        seed: of whatever draws without a seed of its own, such as initial weights.
+
+    Raises:
+        InputError: see `create_strategy`.
+    """
+    logging.set_verbosity(logging.WARNING)  # at INFO TensorFlow tells of each checkpoint it writes
+    if num_logical_cpu_devices > 1:
+        set_logical_cpu_devices(num_logical_cpu_devices)
+    on_cpu = not tpu and not tf.config.list_physical_devices("GPU")
+    if on_cpu if deterministic is None else deterministic:
+        tf.config.experimental.enable_op_determinism()
+        # It would join the sums of two gradients into sums of many again (see training_step).
+        tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+    strategy = create_strategy(name or ("tpu" if tpu else "one_device"), tpu=tpu, num_devices=num_devices)
+    set_precision(precision)
+    tf.keras.utils.set_random_seed(seed)
+    return strategy
 
 
 def _one_device(num_devices: int | None) -> tf.distribute.Strategy:

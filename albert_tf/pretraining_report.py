@@ -8,25 +8,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import distribution, evaluation, losses, optimization, storage
+from albert_tf import distribution, evaluation, losses, optimization, storage, training_log
 from albert_tf.config import AlbertConfig
 from albert_tf.input_pipeline import RecordShape
 from albert_tf.loss_scale import LossScale
-from albert_tf.pretraining_step import NO_STEP, StepSettings
+from albert_tf.pretraining_step import StepSettings
 from albert_tf.record_files import RecordFiles
 
 _SENTENCE = ("sentence_order_loss", "sentence_order_accuracy")
-
-
-class NotFiniteError(ArithmeticError):
-    """The loss became NaN or infinite; `step` counts from 0."""
-
-    def __init__(self, step: int):
-        super().__init__(
-            "the loss is not finite: try a lower --learning_rate or a longer warm-up, and look at gradient_norm in "
-            "the log"
-        )
-        self.step = step
 
 
 def print_start(
@@ -61,23 +50,6 @@ def print_start(
     print("\n".join(lines), flush=True)
 
 
-def to_tensors(interval: Mapping[str, Any]) -> dict[str, tf.Tensor]:
-    """A log interval for the device, float64."""
-    return {name: tf.convert_to_tensor(value, tf.float64) for name, value in interval.items()}
-
-
-def finite_numbers(interval: Mapping[str, Any]) -> dict[str, float]:
-    """A log interval as Python numbers.
-
-    Raises:
-        NotFiniteError: the loss of one of its steps was not finite.
-    """
-    numbers = {name: float(value) for name, value in interval.items()}
-    if numbers["not_finite_at"] != NO_STEP:
-        raise NotFiniteError(int(numbers["not_finite_at"]))
-    return numbers
-
-
 def training_line(
     step: int,
     interval: Mapping[str, float],
@@ -92,20 +64,17 @@ def training_line(
     """
     steps = interval["steps"]
     metrics = evaluation.metrics_of(losses.LossSums(*(interval[name] for name in losses.LossSums._fields)))
-    line = {
+    return {
         "step": step,
-        "learning_rate": float(schedule(tf.maximum(tf.cast(optimizer.iterations, tf.int64) - 1, 0))),
+        "learning_rate": training_log.last_rate(schedule, optimizer),
         "loss": interval["loss"] / steps,
         "loss_max": interval["loss_max"],
         **{name: value for name, value in metrics.items() if settings.sentence_objective or name not in _SENTENCE},
         "gradient_norm": interval["gradient_norm"] / steps,
         "gradient_norm_max": interval["gradient_norm_max"],
         "pieces": interval["pieces"],
+        **training_log.loss_scale_line(loss_scale, interval),
     }
-    if loss_scale is not None:
-        line["loss_scale"] = float(loss_scale.value)
-        line["skipped_updates"] = steps - interval["taken"]
-    return line
 
 
 def evaluation_line(step: int, numbers: Mapping[str, float], settings: StepSettings) -> dict[str, float]:
@@ -134,32 +103,6 @@ def progress_details(line: Mapping[str, float], speed: float) -> dict[str, str]:
     if "sentence_order_accuracy" in line:
         details["sop_acc"] = f"{line['sentence_order_accuracy']:.3f}"
     return {**details, "pieces/s": f"{speed:,.0f}"}
-
-
-def tensorboard_writers(output_dir: str | None) -> dict[str, Any]:
-    """The writers "train" and "held_out"; ones that write nothing without a directory."""
-    if output_dir is None:
-        return dict.fromkeys(("train", "held_out"), tf.summary.create_noop_writer())
-    directory = storage.join(output_dir, "tensorboard")
-    return {name: tf.summary.create_file_writer(storage.join(directory, name)) for name in ("train", "held_out")}
-
-
-def write_board(writer: Any, line: Mapping[str, float], trust_ratios: Mapping[str, Any] | None = None) -> None:
-    """Writes a line's numbers, and trust ratios by released name, as TensorBoard scalars."""
-    with writer.as_default(step=int(line["step"])):
-        for name, value in line.items():
-            if name != "step":
-                tf.summary.scalar(name, value)
-        for name, ratio in (trust_ratios or {}).items():
-            tf.summary.scalar(f"trust_ratio/{name}", ratio)
-    writer.flush()
-
-
-def loss_scale_variables(loss_scale: LossScale | None) -> dict[str, tf.Variable]:
-    """The loss scale's state by name; none without one."""
-    if loss_scale is None:
-        return {}
-    return {"loss_scale/value": loss_scale.value, "loss_scale/good_steps": loss_scale.good_steps}
 
 
 def print_end(

@@ -1,9 +1,8 @@
 """One optimizer update as a function: a global batch in, new weights and sums of what happened out.
 
-The order (DESIGN "Gradients"): the loss's denominators over all replicas and micro-batches; forward and backward per
-micro-batch; gradients dense, summed over micro-batches and replicas, unscaled, clipped, applied. Shapes are static, and
-on one device the whole step compiles with XLA, as on a TPU. Nothing random has state: the dropout seed of a micro-batch
-is made from (seed, step, replica, micro-batch).
+The order: the loss's denominators over all replicas and micro-batches; forward and backward per micro-batch; then as
+for every kind of training (`training_step`). Shapes are static, and on one device the whole step compiles with XLA, as
+on a TPU.
 
 Letters: B examples of one replica, S sequence length, P prediction slots.
 """
@@ -11,13 +10,12 @@ Letters: B examples of one replica, S sequence length, P prediction slots.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf import fused, losses, optimization, stack
+from albert_tf import fused, losses, training_log
 from albert_tf.input_pipeline import EXAMPLE_WEIGHT
 from albert_tf.loss_scale import LossScale
 from albert_tf.record_spec import (
@@ -28,12 +26,19 @@ from albert_tf.record_spec import (
     SEGMENT_IDS,
     SENTENCE_ORDER_LABEL,
 )
-
-Batch = Mapping[str, tf.Tensor]
-
-_RANDOM_ALGORITHM = "philox"  # named, since the default differs under XLA
-# AutoGraph would rewrite every function on the way, which takes longer than all the rest of the tracing.
-_graph = functools.partial(tf.function, autograph=False)
+from albert_tf.training_step import (
+    CLIP_NORM,
+    Batch,
+    all_reduce,
+    apply_update,
+    dense_gradients,
+    finite_norm,
+    first_replica,
+    fold,
+    graph,
+    replica_seed,
+    sum_over_micro_batches,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +56,7 @@ class StepSettings:
     seed: int = 0
     sentence_objective: bool = True
     micro_batches: int = 1
-    clip_norm: float = 1.0
+    clip_norm: float = CLIP_NORM
     jit_compile: bool = False
 
 
@@ -65,40 +70,26 @@ class StepSums(NamedTuple):
     taken: tf.Tensor  # 1, or 0 where a float16 gradient overflowed and the update was left out
 
 
-# The names of the numbers that `Interval` holds, in order.
+_MEANS, _MAXIMA = ("loss", "pieces", "gradient_norm", "taken"), ("loss", "gradient_norm")
+# The names of the numbers that a log interval holds.
 INTERVAL_FIELDS = (
     *losses.LossSums._fields,
-    "loss",
-    "loss_max",
-    "pieces",
-    "gradient_norm",
-    "gradient_norm_max",
-    "taken",
-    "steps",
-    "not_finite_at",
+    *_MEANS,
+    *(f"{name}_max" for name in _MAXIMA),
+    training_log.STEPS,
+    training_log.NOT_FINITE_AT,
 )
-NO_STEP = -1.0
 
 
 def empty_interval() -> dict[str, float]:
-    """A log interval before its first step: sums and maxima are 0, no step had a loss that is not finite."""
-    return {name: NO_STEP if name == "not_finite_at" else 0.0 for name in INTERVAL_FIELDS}
+    """A log interval before its first step."""
+    return training_log.empty_interval(INTERVAL_FIELDS)
 
 
 def accumulate(interval: Mapping[str, tf.Tensor], sums: StepSums, step: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Adds one step to a log interval, float64, step by step: the same bits however the steps are grouped in calls."""
-    added = {name: tf.cast(value, tf.float64) for name, value in sums.losses._asdict().items()}
-    for name in ("loss", "pieces", "gradient_norm", "taken"):
-        added[name] = tf.cast(getattr(sums, name), tf.float64)
-    added["steps"] = tf.constant(1.0, tf.float64)
-    result = {name: interval[name] + value for name, value in added.items()}
-    for name in ("loss", "gradient_norm"):
-        result[f"{name}_max"] = tf.maximum(interval[f"{name}_max"], added[name])
-    # The norm tells of weights that are broken already, the loss of those that will be.
-    bad = tf.logical_not(tf.math.is_finite(sums.loss))
-    first = tf.logical_and(bad, interval["not_finite_at"] == NO_STEP)
-    result["not_finite_at"] = tf.where(first, tf.cast(step, tf.float64), interval["not_finite_at"])
-    return result
+    """Adds one step to a log interval, see `training_log.accumulate`."""
+    values = {**sums.losses._asdict(), **{name: getattr(sums, name) for name in _MEANS}}
+    return training_log.accumulate(interval, values, loss=sums.loss, maxima=_MAXIMA, step=step)
 
 
 def make_train_step(
@@ -122,64 +113,48 @@ def make_train_step(
 
         def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], losses.LossSums]:
             with fused.one_pass():
-                outputs = model(_inputs(part), training=True, dropout_seed=_fold(seed, index))
+                outputs = model(_inputs(part), training=True, dropout_seed=fold(seed, index))
                 sums = losses.pretraining_sums(outputs, part)
                 loss = losses.pretraining_loss(sums, denominators, settings.sentence_objective)
                 if loss_scale is not None:
                     loss = loss_scale.scale(loss)
-            # Where paths meet, gradients are added two at a time. A tape adds all at once, beginning with whichever
-            # buffer is free at that moment, so that the last bits would depend on the timing of threads.
-            gradients = tf.gradients(
-                loss,
-                [stack.native_variable(v) for v in variables],
-                aggregation_method=tf.AggregationMethod.EXPERIMENTAL_TREE,
-            )
-            return optimization.dense_gradients(gradients, variables), sums
+            return dense_gradients(loss, variables), sums
 
         zeros = [tf.zeros(v.shape) for v in variables], losses.LossSums(*[tf.zeros([])] * len(losses.LossSums._fields))
-        return _sum_over_micro_batches(micro_batch, batch, settings.micro_batches, zeros)
+        return sum_over_micro_batches(micro_batch, batch, settings.micro_batches, zeros)
 
     replicas = strategy.num_replicas_in_sync
     compiled_gradients = (
-        _graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
+        graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
     )
 
     def replica_gradients(
         batch: Batch, step: tf.Tensor
     ) -> tuple[list[tf.Tensor], losses.LossSums, losses.LossDenominators, tf.Tensor]:
         batch = _with_label(batch)
-        context = tf.distribute.get_replica_context()
-        seed = _fold(_fold(_fold(tf.constant([0, 0], tf.int32), settings.seed), step), context.replica_id_in_sync_group)
+        seed = replica_seed(settings.seed, step)
         pieces = tf.reduce_sum(tf.cast(batch[INPUT_MASK], tf.float32))
-        denominators, pieces = _all_reduce((losses.pretraining_denominators(batch), pieces), replicas)
-        gradients, sums = _all_reduce(compiled_gradients(batch, seed, denominators), replicas)
+        denominators, pieces = all_reduce((losses.pretraining_denominators(batch), pieces), replicas)
+        gradients, sums = all_reduce(compiled_gradients(batch, seed, denominators), replicas)
         if loss_scale is not None:
             gradients = loss_scale.unscale(gradients)
         return gradients, sums, denominators, pieces
 
-    def apply(gradients: Sequence[tf.Tensor]) -> None:
-        clipped, _ = optimization.clip_by_global_norm(gradients, settings.clip_norm)
-        optimization.apply_summed_gradients(optimizer, clipped, variables)
-
     def train_step(batch: Any, step: tf.Tensor) -> StepSums:
         gradients, *reported = strategy.run(replica_gradients, args=(batch, step))
-        if loss_scale is None:
-            strategy.run(apply, args=(gradients,))
-            taken = tf.constant(True)
-        else:
-            taken = loss_scale.apply_if_finite(strategy, gradients, apply)
-        one = tf.nest.map_structure(lambda value: strategy.experimental_local_results(value)[0], (gradients, *reported))
-        gradients, sums, denominators, pieces = one
-        norm = tf.linalg.global_norm(gradients)
+        taken = apply_update(
+            strategy, optimizer, variables, gradients, clip_norm=settings.clip_norm, loss_scale=loss_scale
+        )
+        gradients, sums, denominators, pieces = first_replica(strategy, (gradients, *reported))
         return StepSums(
             losses=sums,
             loss=losses.pretraining_loss(sums, denominators, settings.sentence_objective),
             pieces=pieces,
-            gradient_norm=tf.where(tf.math.is_finite(norm), norm, tf.zeros_like(norm)),
+            gradient_norm=finite_norm(gradients),
             taken=tf.cast(taken, tf.float32),
         )
 
-    return _graph(train_step, jit_compile=settings.jit_compile and replicas == 1)
+    return graph(train_step, jit_compile=settings.jit_compile and replicas == 1)
 
 
 def make_train_loop(
@@ -187,7 +162,7 @@ def make_train_loop(
 ) -> Callable[[Any, tf.Tensor, tf.Tensor, Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
     """Makes `train_loop(iterator, first_step, count, interval)`: `count` steps in one call, added to the interval."""
 
-    @_graph
+    @graph
     def train_loop(
         iterator: Any, first_step: tf.Tensor, count: tf.Tensor, interval: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
@@ -210,15 +185,14 @@ def make_evaluation_step(
     def local_sums(batch: Batch) -> losses.LossSums:
         return losses.pretraining_sums(model(_inputs(batch), training=False), batch, batch[EXAMPLE_WEIGHT])
 
-    compiled_sums = _graph(local_sums, jit_compile=True) if jit_compile else local_sums
+    compiled_sums = graph(local_sums, jit_compile=True) if jit_compile else local_sums
 
     def replica_sums(batch: Batch) -> losses.LossSums:
-        return _all_reduce(compiled_sums(_with_label(batch)), strategy.num_replicas_in_sync)
+        return all_reduce(compiled_sums(_with_label(batch)), strategy.num_replicas_in_sync)
 
-    @_graph
+    @graph
     def evaluation_step(batch: Any) -> losses.LossSums:
-        sums = strategy.run(replica_sums, args=(batch,))
-        return tf.nest.map_structure(lambda value: strategy.experimental_local_results(value)[0], sums)
+        return first_replica(strategy, strategy.run(replica_sums, args=(batch,)))  # type: ignore[no-any-return]
 
     return evaluation_step
 
@@ -232,35 +206,3 @@ def _with_label(batch: Batch) -> dict[str, tf.Tensor]:
     if SENTENCE_ORDER_LABEL in batch:
         return dict(batch)
     return {**batch, SENTENCE_ORDER_LABEL: tf.zeros([batch[MASKED_LM_IDS].shape[0]], tf.int32)}
-
-
-def _fold(seed: tf.Tensor, value: Any) -> tf.Tensor:
-    return tf.random.experimental.stateless_fold_in(seed, tf.cast(value, tf.int32), alg=_RANDOM_ALGORITHM)
-
-
-def _all_reduce(values: Any, replicas: int) -> Any:
-    if replicas == 1:
-        return values
-    # The copies are on the replica's device; some gradients are on none, and a sum needs to know where to go.
-    values = tf.nest.map_structure(tf.identity, values)
-    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-
-def _sum_over_micro_batches(function: Callable[[Batch, tf.Tensor], Any], batch: Batch, count: int, zeros: Any) -> Any:
-    """`zeros` plus function(part, index) of each micro-batch, in turn, so that memory holds one at a time."""
-    if count == 1:
-        return function(batch, tf.constant(0))
-    size = next(iter(batch.values())).shape[0] // count
-    parts = {name: tf.reshape(value, [count, size, *value.shape[1:]]) for name, value in batch.items()}
-
-    def part(index: Any) -> Batch:
-        return {name: value[index] for name, value in parts.items()}
-
-    _, total = tf.while_loop(
-        lambda index, _: index < count,
-        lambda index, total: (index + 1, tf.nest.map_structure(tf.add, total, function(part(index), index))),
-        (tf.constant(0), zeros),
-        maximum_iterations=count,
-        parallel_iterations=1,
-    )
-    return total

@@ -71,6 +71,7 @@ def main(argv: Sequence[str]) -> int:
         input_pipeline,
         optimization,
         pretraining_step,
+        training_log,
         workers,
     )
     from albert_tf import pretraining_report as report
@@ -132,7 +133,7 @@ def main(argv: Sequence[str]) -> int:
 
     # 6. The beginning: this run's newest checkpoint, or weights from elsewhere, or random ones.
     variables = checkpointing.training_variables(
-        weights, optimization.state_variables(optimizer, weights), report.loss_scale_variables(loss_scale)
+        weights, optimization.state_variables(optimizer, weights), training_log.loss_scale_variables(loss_scale)
     )
     if chief:
         claim_output_directory(training, config, shape, strategy.num_replicas_in_sync)
@@ -158,7 +159,9 @@ def main(argv: Sequence[str]) -> int:
     # 8. The loop.
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    boards = report.tensorboard_writers(FLAGS.output_dir if FLAGS.tensorboard and chief else None)
+    boards = training_log.tensorboard_writers(
+        storage.join(FLAGS.output_dir, "tensorboard") if FLAGS.tensorboard and chief else None, ("train", "held_out")
+    )
     last, first_of_call = FLAGS.num_train_steps, step
     try:
         batches = iter(
@@ -170,34 +173,34 @@ def main(argv: Sequence[str]) -> int:
             mark = (step, time.monotonic())
             while step < last:
                 first_of_call, count = step, steps_until_something(step)
-                interval = train_loop(batches, tf.constant(step), tf.constant(count), report.to_tensors(interval))
+                interval = train_loop(batches, tf.constant(step), tf.constant(count), training_log.to_tensors(interval))
                 step += count
                 progress.update(count)
                 stopping = workers.any_worker(strategy, stop.is_set())
 
                 if step == 1 or is_time(step, FLAGS.log_steps):
-                    interval = report.finite_numbers(interval)
+                    interval = training_log.finite_numbers(interval)
                     line = report.training_line(step, interval, schedule, optimizer, settings, loss_scale)
                     speed = report.pieces_per_second(interval, steps=step - mark[0], seconds=time.monotonic() - mark[1])
                     progress.update(0, **report.progress_details(line, speed))
                     if chief:
                         run_log.append(storage.join(FLAGS.output_dir, TRAINING_LOG), line)
                         ratios = optimization.trust_ratios(optimizer, weights)
-                        report.write_board(boards["train"], {**line, "pieces_per_second": speed}, ratios)
+                        training_log.write_board(boards["train"], {**line, "pieces_per_second": speed}, ratios)
                     interval, mark = pretraining_step.empty_interval(), (step, time.monotonic())
 
                 if held_out and is_time(step, FLAGS.eval_interval):
-                    interval = report.finite_numbers(interval)
+                    interval = training_log.finite_numbers(interval)
                     line = report.evaluation_line(step, evaluate(held_out), settings)
                     progress.write(report.evaluation_sentence(line))
                     if chief:
                         run_log.append(storage.join(FLAGS.output_dir, EVALUATION_LOG), line)
-                        report.write_board(boards["held_out"], line)
+                        training_log.write_board(boards["held_out"], line)
                         keep_if_best(line, config, weights, tokenizer)
                     mark = (step, time.monotonic())
 
                 if stopping or is_time(step, FLAGS.save_checkpoints_steps):
-                    interval = report.finite_numbers(interval)
+                    interval = training_log.finite_numbers(interval)
                     if chief:
                         state = {"interval": interval}
                         checkpointing.save(FLAGS.output_dir, step, variables, state, keep=FLAGS.keep_checkpoint_max)
@@ -295,25 +298,20 @@ def without_damaged(records: RecordFiles | None) -> RecordFiles | None:
 
 
 def start_devices() -> tf.distribute.Strategy:
-    """Sets up devices, precision, determinism and seed, in the order TensorFlow needs."""
-    import tensorflow as tf
-
+    """Sets up devices, precision, determinism and seed, and checks that the batches can be divided among them."""
     from albert_tf import distribution
 
-    logging.set_verbosity(logging.WARNING)  # at INFO TensorFlow tells of each checkpoint it writes
     paths = {name: FLAGS[name].value for name in ("input_file", "eval_input_file", "output_dir")}
     distribution.check_tpu_paths(FLAGS.tpu, paths)
-    if FLAGS.num_logical_cpu_devices > 1:
-        distribution.set_logical_cpu_devices(FLAGS.num_logical_cpu_devices)
-    on_cpu = not FLAGS.tpu and not tf.config.list_physical_devices("GPU")
-    if on_cpu if FLAGS.deterministic is None else FLAGS.deterministic:
-        tf.config.experimental.enable_op_determinism()
-        # It would join the sums of two gradients into sums of many again (see pretraining_step).
-        tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
-    name = FLAGS.distribution_strategy or ("tpu" if FLAGS.tpu else "one_device")
-    strategy = distribution.create_strategy(name, tpu=FLAGS.tpu, num_devices=FLAGS.num_devices)
-    distribution.set_precision(FLAGS.mixed_precision)
-    tf.keras.utils.set_random_seed(FLAGS.seed)
+    strategy = distribution.start_devices(
+        FLAGS.distribution_strategy,
+        tpu=FLAGS.tpu,
+        num_devices=FLAGS.num_devices,
+        num_logical_cpu_devices=FLAGS.num_logical_cpu_devices,
+        precision=FLAGS.mixed_precision,
+        deterministic=FLAGS.deterministic,
+        seed=FLAGS.seed,
+    )
     if FLAGS.do_train:
         distribution.per_replica_batch(FLAGS.train_batch_size, strategy, FLAGS.gradient_accumulation_steps)
     if FLAGS.eval_input_file:
@@ -461,7 +459,7 @@ def tell_failure(
     import tensorflow as tf
 
     from albert_tf import input_pipeline
-    from albert_tf.pretraining_report import NotFiniteError
+    from albert_tf.training_log import NotFiniteError
 
     if isinstance(error, InputError):
         raise error
