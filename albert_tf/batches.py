@@ -161,10 +161,8 @@ class Batches:
         """Of each row, the index of the length it is padded to."""
         return np.searchsorted(self.lengths, self.row_lengths[rows])
 
-    @property
-    def signature(self) -> dict[str, tf.TensorSpec]:
-        """What a batch looks like: shapes are static but for S, and wholly so where there is one length alone."""
-        length = int(self.lengths[0]) if len(self.lengths) == 1 else None
+    def signature(self, length: int | None = None) -> dict[str, tf.TensorSpec]:
+        """What a batch looks like, with `length` for S: all other dimensions are the same in all batches."""
         of_pieces = {"input_ids", "input_mask", "segment_ids", *self.features.per_piece}
         return {
             name: tf.TensorSpec((*array.shape[:-1], length) if name in of_pieces else array.shape, array.dtype)
@@ -172,4 +170,5 @@ class Batches:
         }
 
     def _dataset(self, make: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
-        return tf.data.Dataset.from_generator(make, output_signature=self.signature).prefetch(tf.data.AUTOTUNE)
+        signature = self.signature(int(self.lengths[0]) if len(self.lengths) == 1 else None)
+        return tf.data.Dataset.from_generator(make, output_signature=signature).prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,94 @@
+"""What the logs of a fine-tuning say: which evaluation is the best, whether it is time to stop, whether it learns.
+
+All are functions of lines that are on disk, so a run that goes on after a stop decides as it would have without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.feature_set import FeatureSet
+from albert_tf.head_config import HeadConfig
+from albert_tf.metrics import LOWER_IS_BETTER
+
+COLLAPSE_SHARE = 0.2  # of all steps: so long may the loss stay where it began
+COLLAPSE_MARGIN = 0.03  # of the loss of a guess: a mean this little below it is no better than guessing
+_FEWEST_STEPS = 10  # a shorter mean is mostly noise
+
+Line = Mapping[str, Any]
+
+
+def is_better(value: float, than: float, metric: str) -> bool:
+    """Whether a score is better than another; not a number is never better."""
+    return value < than if metric in LOWER_IS_BETTER else value > than
+
+
+def best_line(lines: Sequence[Line], metric: str) -> Line | None:
+    """The evaluation with the best score, the first of equal ones; None without any that is a number."""
+    best: Line | None = None
+    for line in lines:
+        if not math.isnan(line[metric]) and (best is None or is_better(line[metric], best[metric], metric)):
+            best = line
+    return best
+
+
+def evaluations_since_best(lines: Sequence[Line], metric: str) -> int:
+    """How many evaluations came after the best one."""
+    best = best_line(lines, metric)
+    return len(lines) if best is None else sum(line["step"] > best["step"] for line in lines)
+
+
+def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
+    """The training loss of the best guess that does not look at the text, in nats; None where there is none to tell.
+
+    For classes it is the entropy of how often each occurs, which is ln(C) where all are as frequent: a model that has
+    learned nothing from the texts stays there.
+
+    Args:
+        head: the head.
+        features: of the training examples.
+    """
+    arrays = features.per_sequence
+    if head.kind == "multiple_choice":
+        counts = (features.sizes.reshape(len(features), features.choices) > 0).sum(1)
+        return float(np.mean(np.log(np.maximum(counts, 1))))
+    if head.kind == "classifier" and head.problem == "single_label_classification":
+        return _entropy(arrays["label_ids"])
+    if head.kind == "classifier" and head.problem == "multi_label_classification":
+        return float(np.mean([_entropy(column) for column in arrays["label_ids"].T]))
+    return None
+
+
+def has_collapsed(lines: Sequence[Line], guess: float | None, *, steps: int, warmup_steps: int) -> bool:
+    """Whether, at the last of the lines, the loss had stayed at that of a guess for a fifth of all steps.
+
+    Steps of the warm-up do not count, as far as enough others remain.
+
+    Args:
+        lines: of the training log, with `step`, and the mean `loss` of `steps` up to it.
+        guess: see `guess_loss`.
+        steps: of the whole training.
+        warmup_steps: of these.
+    """
+    if guess is None or guess <= 0.0 or not lines:
+        return False
+    window = max(math.ceil(COLLAPSE_SHARE * steps), _FEWEST_STEPS)
+    start = max(min(warmup_steps, steps - window), 0)
+    first = max(lines[-1]["step"] - window, start)
+    if lines[-1]["step"] - start < window:
+        return False
+    some = [line for line in lines if line["step"] - line["steps"] >= first]
+    counts = [line["steps"] for line in some]
+    if not counts:
+        return False
+    return bool(np.average([line["loss"] for line in some], weights=counts) >= (1.0 - COLLAPSE_MARGIN) * guess)
+
+
+def _entropy(labels: np.ndarray) -> float:
+    _, counts = np.unique(labels, return_counts=True)
+    shares = counts / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
