@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from albert_tf import wordpiece
+from albert_tf import character_offsets, wordpiece
+from albert_tf.character_offsets import UNDERLINE, EncodedText
 from albert_tf.errors import InputError
 from albert_tf.text_cleanup import clean, clean_batch
 from albert_tf.tokenizer import SENTENCEPIECE_FILE, Tokenizer, missing_piece
 from albert_tf.wordpiece import WordPieceTokenizer
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
-UNDERLINE = "\u2581"  # SentencePiece's mark for a space
 
 _WORD_SYMBOLS = frozenset(string.punctuation) - frozenset("'<=>")
 _WORD_CHARACTERS = frozenset(string.ascii_letters) | _WORD_SYMBOLS
@@ -182,6 +182,24 @@ class SentencePieceTokenizer(Tokenizer):
             self._row_values[np.repeat(self._row_starts[ids], sizes) + places],
             (ends[text_ends] - ends[text_ends - lengths]).astype(np.int32),
         )
+
+    def encode_with_offsets(self, text: str) -> EncodedText:
+        cleaned = character_offsets.cleaned(text, self.do_lower_case, self.keep_accents)
+        aligned = cleaned.normalised(*self._processor.normalize(cleaned.text, with_offsets=True))
+        ids: list[int] = []
+        bounds: list[tuple[int, int]] = []
+        at = 0
+        for piece, piece_id in self._encode_raw(cleaned.text):
+            parts = self._replaced.get(piece_id, [(piece, piece_id)])
+            sizes = character_offsets.part_sizes(piece, [part for part, _ in parts])
+            if self._processor.is_byte(piece_id):  # "<0xE2>": the first byte of a character, or one more of it
+                at -= 0x80 <= int(piece[3:5], 16) < 0xC0
+                sizes = [1]
+            for (_, part_id), size in zip(parts, sizes):
+                ids.append(part_id)
+                bounds.append((at, at + size))
+                at += size
+        return aligned.encoded(ids, bounds)
 
     def encode_as_pieces(self, text: str) -> list[str]:
         pieces: list[str] = []

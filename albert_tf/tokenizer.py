@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from albert_tf.character_offsets import EncodedText
 from albert_tf.errors import InputError
 from albert_tf.files import atomic_write, read_json, write_json
 
@@ -64,6 +65,10 @@ class Tokenizer(abc.ABC):
     @abc.abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encodes texts: the ids of all of them in a row (int32 [total]) and how many belong to each (int32 [n])."""
+
+    @abc.abstractmethod
+    def encode_with_offsets(self, text: str) -> EncodedText:
+        """The pieces of one text, the ids `encode` gives, and the characters of the text that each came from."""
 
     @abc.abstractmethod
     def encode_as_pieces(self, text: str) -> list[str]:

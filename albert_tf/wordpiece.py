@@ -7,12 +7,14 @@ graph side.
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from albert_tf.character_offsets import AlignedText, EncodedText
 from albert_tf.text_cleanup import REPLACEMENT_CHARACTER, replace_surrogate
 from albert_tf.tokenizer import WORDPIECE_FILE, Tokenizer, missing_piece
 
@@ -96,6 +98,16 @@ def split_words(text: str, do_lower_case: bool = True, keep_accents: bool = Fals
     return unicodedata.normalize("NFD", text).translate(_table(_without_accents)).split()
 
 
+def _aligned_words(text: str, do_lower_case: bool, keep_accents: bool) -> AlignedText:
+    """What `split_words` splits at spaces, with the places in the text that each character came from."""
+    aligned = AlignedText.of(text).mapped(separate_cjk)
+    if do_lower_case:
+        aligned = aligned.lowered()
+        if not keep_accents:
+            aligned = aligned.decomposed().mapped(drop_nonspacing_mark)
+    return aligned.mapped(separate_punctuation)
+
+
 def read_vocabulary(data: bytes) -> list[str] | None:
     """The pieces of a vocabulary file, one a line, or None if the bytes are no WordPiece vocabulary."""
     try:
@@ -142,6 +154,23 @@ class WordPieceTokenizer(Tokenizer):
                 ids += self._cache.get(word) or self._encode_word(word)
             ends.append(len(ids))
         return np.asarray(ids, np.int32), np.diff(np.asarray(ends, np.int32), prepend=np.int32(0))
+
+    def encode_with_offsets(self, text: str) -> EncodedText:
+        aligned = _aligned_words(text, self.do_lower_case, self.keep_accents)
+        ids: list[int] = []
+        bounds: list[tuple[int, int]] = []
+        for word in re.finditer(r"\S+", aligned.text):
+            start, end = word.span()
+            word_ids = self._cache.get(word.group()) or self._encode_word(word.group())
+            ids += word_ids
+            if word_ids == [self.unk_id]:
+                bounds.append((start, end))
+                continue
+            for number, piece_id in enumerate(word_ids):
+                next_start = start + len(self._pieces[piece_id]) - (len(CONTINUATION) if number else 0)
+                bounds.append((start, next_start))
+                start = next_start
+        return aligned.encoded(ids, bounds)
 
     def ids_by_piece(self) -> dict[str, int]:
         """The id of each piece; of a piece that stands on several lines, the first line counts."""
