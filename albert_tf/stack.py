@@ -3,7 +3,8 @@
 Everything else is written in the part of tf.keras that both share. What differs, and why it is here:
 
 * the methods an optimizer overrides (`update_step` gets the rate in Keras 3 and reads it in Keras 2.15);
-* whether `apply_gradients` can be told that the gradients are already summed over replicas;
+* whether `apply_gradients` can be told that the gradients are already summed over replicas, and whether it has summed
+  them when it clips;
 * variables: Keras 3 wraps a `tf.Variable` in its own class;
 * tensorflow-addons, which exists for Keras 2.15 alone.
 """
@@ -127,6 +128,23 @@ class MomentOptimizer(_ExcludesVariables, tf.keras.optimizers.Optimizer):
         positions = self._trainable_variables_indices if KERAS_3 else self._index_dict
         position = positions[self._var_key(variable)]
         return native_variable(self._m[position]), native_variable(self._v[position])
+
+    def _clip_gradients(self, gradients: Sequence[Any]) -> list[Any]:
+        """Keras' clipping, of dense gradients that are summed over replicas.
+
+        Left to itself it counts each of a word's repeated rows apart, and in Keras 3 clips every replica's share.
+        """
+        if not (self.clipnorm or self.global_clipnorm or self.clipvalue):
+            return list(gradients)
+        gradients = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync if KERAS_3 and context else 1
+        if replicas == 1:
+            return super()._clip_gradients(gradients)
+        present = [gradient for gradient in gradients if gradient is not None]
+        summed = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
+        clipped = super()._clip_gradients([None if gradient is None else next(summed) for gradient in gradients])
+        return [None if gradient is None else gradient / replicas for gradient in clipped]  # summed once more later
 
     def update_step(self, gradient: tf.Tensor, variable: Any, learning_rate: Any = None) -> None:
         rate = self.learning_rate if learning_rate is None else learning_rate
