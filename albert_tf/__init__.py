@@ -29,6 +29,7 @@ _MODULES = {
     "HeadConfig": "head_config",
     "InputError": "errors",
     "config_path": "config_files",
+    "finetuning_adamw": "finetuning_optimizer",
     "load_tokenizer": "tokenization",
 }
 __all__ = [*sorted(_MODULES), "__version__"]

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.default_losses import default_loss
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead
@@ -28,6 +29,23 @@ class _TaskModel(PretrainedModel):
     def __init__(self, config: AlbertConfig, head: HeadConfig | None, name: str, **kwargs: Any):
         super().__init__(config, head, name=name, **kwargs)
         self.albert = AlbertModel(config, with_pooler=self.head.has_pooler)
+
+    def compile(self, optimizer: Any, loss: Any = "auto", **arguments: Any) -> None:
+        """Keras' `compile`; the loss need not be told, but the optimizer must.
+
+        Args:
+            optimizer: such as `finetuning_adamw`; Keras' own default is too fast for weights that know something.
+            loss: "auto" is the head's own, `default_losses.default_loss`.
+            **arguments: the others of Keras' `compile`.
+        """
+        if isinstance(loss, str) and loss == "auto":
+            loss, arguments["loss_weights"] = default_loss(self.head)
+        super().compile(optimizer=optimizer, loss=loss, **arguments)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model as it was when it was saved; Keras leaves that to a class with its own `compile`."""
+        self.compile(**tf.keras.utils.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def _num_labels(self) -> int:
         assert self.head.num_labels is not None  # HeadConfig has seen to it

@@ -1,0 +1,111 @@
+"""`compile` without a loss: every task's model learns by the released formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf import task_losses
+from albert_tf.config import AlbertConfig
+from albert_tf.default_losses import IGNORED_TAG, default_loss
+from albert_tf.errors import InputError
+from albert_tf.head_config import HeadConfig
+from tests.checkpoint_files import SIZES
+
+CONFIG = AlbertConfig(**{**SIZES, "vocab_size": 50, "num_hidden_layers": 1})
+IDS = np.random.default_rng(0).integers(8, 50, (4, 12), dtype=np.int32)
+CLASSES = np.array([0, 2, 1, 1], np.int32)
+STARTS, ENDS = np.array([1, 0, 3, 2], np.int32), np.array([2, 0, 3, 4], np.int32)
+IMPOSSIBLE = np.array([0.0, 1.0, 0.0, 0.0], np.float32)
+NUMBERS = np.array([0.0, 2.5, 5.0, 1.0], np.float32)
+SETS = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]], np.float32)
+
+
+def loss_of_fit(model, inputs, labels) -> float:
+    model.compile(albert_tf.finetuning_adamw(1e-3, 10))
+    result = model.evaluate(inputs, labels, verbose=0, return_dict=True)["loss"]
+    model.fit(inputs, labels, epochs=2, verbose=0)  # the warm-up's first update has the rate 0
+    return result
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("head", [{"num_labels": 1}, {"num_labels": 1, "problem_type": "regression"}])
+def test_regression(head):
+    model = albert_tf.AlbertForSequenceClassification(CONFIG, **head)
+    inputs = {"input_ids": IDS}
+    wanted = np.square(model(inputs).numpy()[:, 0] - NUMBERS).mean()
+    np.testing.assert_allclose(loss_of_fit(model, inputs, NUMBERS), wanted, rtol=1e-5)
+
+
+def test_one_of_several_classes():
+    model = albert_tf.AlbertForSequenceClassification(CONFIG, labels=("a", "b", "c"))
+    inputs = {"input_ids": IDS}
+    wanted = -log_softmax(model(inputs).numpy())[np.arange(4), CLASSES].mean()
+    np.testing.assert_allclose(loss_of_fit(model, inputs, CLASSES), wanted, rtol=1e-5)
+
+
+def test_several_classes_at_once():
+    model = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=3, problem_type="multi_label_classification")
+    inputs = {"input_ids": IDS}
+    probabilities = 1 / (1 + np.exp(-model(inputs).numpy()))
+    wanted = -(SETS * np.log(probabilities) + (1 - SETS) * np.log(1 - probabilities)).mean()
+    np.testing.assert_allclose(loss_of_fit(model, inputs, SETS), wanted, rtol=1e-5)
+
+
+def test_choices():
+    model = albert_tf.AlbertForMultipleChoice(CONFIG)
+    inputs = {"input_ids": np.stack([IDS, IDS[::-1], np.roll(IDS, 1, 0)], axis=1)}
+    wanted = -log_softmax(model(inputs).numpy())[np.arange(4), CLASSES].mean()
+    np.testing.assert_allclose(loss_of_fit(model, inputs, CLASSES), wanted, rtol=1e-5)
+
+
+def test_tags_leave_out_positions_without_one():
+    model = albert_tf.AlbertForTokenClassification(CONFIG, labels=("O", "B", "I"))
+    inputs = {"input_ids": IDS}
+    tags = np.random.default_rng(1).integers(0, 3, IDS.shape)
+    tags[:, [0, 3, 11]] = IGNORED_TAG
+    counted = np.nonzero(tags != IGNORED_TAG)
+    wanted = -log_softmax(model(inputs).numpy())[(*counted, tags[counted])].mean()
+    np.testing.assert_allclose(loss_of_fit(model, inputs, tags), wanted, rtol=1e-5)
+
+
+def test_spans():
+    model = albert_tf.AlbertForQuestionAnswering(CONFIG)
+    inputs = {"input_ids": IDS}
+    outputs = model(inputs)
+    wanted = task_losses.span_losses(outputs["start_logits"], outputs["end_logits"], STARTS, ENDS).numpy().mean()
+    labels = {"start_logits": STARTS, "end_logits": ENDS}
+    np.testing.assert_allclose(loss_of_fit(model, inputs, labels), wanted, rtol=1e-5)
+
+
+def test_spans_that_may_be_absent():
+    model = albert_tf.AlbertForAnswerableQuestionAnswering(CONFIG)
+    inputs = {"input_ids": IDS, "start_positions": STARTS}
+    outputs = model(inputs)
+    logits = [outputs[name] for name in ("start_logits", "end_logits", "cls_logits")]
+    wanted = task_losses.answerable_span_losses(*logits, STARTS, ENDS, IMPOSSIBLE).numpy().mean()
+    labels = {"start_logits": STARTS, "end_logits": ENDS, "cls_logits": IMPOSSIBLE}
+    np.testing.assert_allclose(loss_of_fit(model, inputs, labels), wanted, rtol=1e-5)
+
+
+def test_a_loss_of_ones_own_is_taken_and_a_file_keeps_the_default(tmp_path):
+    model, inputs = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=3), {"input_ids": IDS}
+    model.compile("sgd", lambda labels, logits: tf.reduce_sum(tf.square(logits)), metrics=["accuracy"])
+    wanted = np.square(model(inputs).numpy()).sum()
+    np.testing.assert_allclose(model.evaluate(inputs, CLASSES, verbose=0)[0], wanted, rtol=1e-4)
+    before = loss_of_fit(model, inputs, CLASSES)
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras")
+    after = [np.ravel(one.evaluate(inputs, CLASSES, verbose=0))[0] for one in (model, loaded)]
+    np.testing.assert_allclose(*after, rtol=1e-6)
+    assert after[0] != before
+
+
+def test_a_model_without_a_task_has_no_loss():
+    with pytest.raises(InputError, match="AlbertModel has no loss of its own"):
+        default_loss(HeadConfig("encoder"))
