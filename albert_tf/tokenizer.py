@@ -93,6 +93,19 @@ class Tokenizer(abc.ABC):
         """The piece ids of one text, without [CLS] and [SEP]."""
         return self.encode_batch([text])[0].tolist()
 
+    def __call__(
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        *,
+        max_length: int = 512,
+        padding: str | int = "longest",
+    ) -> dict[str, np.ndarray]:
+        """Texts or pairs as a dict of arrays for a model, its `fit` or a tf.data.Dataset; see `text_inputs`."""
+        from albert_tf.text_inputs import text_inputs  # which is made of tokenizers
+
+        return text_inputs(self, texts, pairs, max_length=max_length, padding=padding)
+
     def id_to_piece(self, piece_id: int) -> str:
         """The piece of an id; IndexError outside 0..V-1."""
         if not 0 <= piece_id < self.vocab_size:
