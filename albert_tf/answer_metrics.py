@@ -27,6 +27,9 @@ class Scores(NamedTuple):
     f1: float
 
 
+Scorer = Callable[[str, Sequence[str]], Scores]  # a prediction and the gold answers to its scores
+
+
 def normalise(text: str) -> str:
     """Lower-case, no ASCII punctuation, no English articles, single spaces (the official SQuAD scripts)."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
@@ -55,12 +58,13 @@ def cmrc(prediction: str, gold: Sequence[str]) -> Scores:
     return _best(prediction, gold, _cmrc_pair)
 
 
-SCORERS: dict[str, Callable[[str, Sequence[str]], Scores]] = {
-    "squad_v1": squad_v1,
-    "squad_v2": squad_v2,
-    "characters": characters,
-    "cmrc": cmrc,
-}
+# By what stands in front of the name of a metric, "cmrc_f1" for one.
+SCORERS: dict[str, Scorer] = {"characters_": characters, "cmrc_": cmrc, "": squad_v1}
+ANSWERABLE_SCORERS: dict[str, Scorer] = {**SCORERS, "": squad_v2}
+
+
+def _both(is_right: bool) -> Scores:
+    return Scores(float(is_right), float(is_right))
 
 
 def _best(prediction: str, gold: Sequence[str], pair: Callable[[str, str], Scores]) -> Scores:
@@ -76,7 +80,7 @@ def _squad_pair(prediction: str, gold: str) -> Scores:
 def _squad_v2_pair(prediction: str, gold: str) -> Scores:
     predicted, true = normalise(prediction), normalise(gold)
     if not predicted or not true:
-        return Scores(*[float(predicted == true)] * 2)
+        return _both(predicted == true)
     return _squad_pair(prediction, gold)
 
 
@@ -152,7 +156,11 @@ def best_threshold(scores: Sequence[float], null_odds: Sequence[float], has_answ
 
 
 def answerable_scores(
-    predictions: Sequence[str], gold: Sequence[Sequence[str]], null_odds: Sequence[float], threshold: float
+    predictions: Sequence[str],
+    gold: Sequence[Sequence[str]],
+    null_odds: Sequence[float],
+    threshold: float,
+    scorer: Scorer = squad_v2,
 ) -> dict[str, float]:
     """What evaluate-v2.0 reports, by our names.
 
@@ -161,6 +169,7 @@ def answerable_scores(
         gold: [Q], the answers to each question, empty where there is none.
         null_odds: [Q].
         threshold: questions of higher null odds are answered by "".
+        scorer: of questions that have an answer.
 
     Returns:
         `exact_match` and `f1` with that threshold, each also over the questions "/has_answer" and "/no_answer", where
@@ -168,8 +177,8 @@ def answerable_scores(
         `best_exact_match_threshold` and `best_f1_threshold`.
     """
     has_answer = [bool(texts) for texts in gold]
-    raw = [squad_v2(text, texts) for text, texts in zip(predictions, gold)]
-    none = [Scores(*[float(not answered)] * 2) for answered in has_answer]
+    raw = [scorer(text, texts) if texts else squad_v2(text, texts) for text, texts in zip(predictions, gold)]
+    none = [_both(not answered) for answered in has_answer]
     kept = [own if odds <= threshold else other for own, other, odds in zip(raw, none, null_odds)]
     report = {}
     for group, wanted in (("", (True, False)), ("/has_answer", (True,)), ("/no_answer", (False,))):

@@ -8,6 +8,7 @@ from typing import Any
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
+from albert_tf.task_kinds.answers import AnswerKind
 from albert_tf.task_kinds.choices import ChoiceKind
 from albert_tf.task_kinds.tags import TagKind
 from albert_tf.task_kinds.task_kind import TaskKind
@@ -18,6 +19,8 @@ CLASSES: Mapping[str, type] = {
     "classifier": TextKind,
     "multiple_choice": ChoiceKind,
     "tagger": TagKind,
+    "span": AnswerKind,
+    "answerable_span": AnswerKind,
 }
 
 

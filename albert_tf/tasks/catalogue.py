@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from albert_tf.errors import InputError
-from albert_tf.tasks import chinese, glue, race, tagging, text_file
+from albert_tf.tasks import chinese, glue, race, squad, tagging, text_file
 from albert_tf.tasks.task import Task
 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         *glue.TASKS,
+        *squad.TASKS,
         race.RACE,
         race.DREAM,
         tagging.CONLL,
@@ -27,6 +28,14 @@ _ALIASES = {
     "mnlim": "mnli",
     "mnlimatched": "mnli",
     "multinli": "mnli",
+    "squad": "squad1.1",
+    "squad1": "squad1.1",
+    "squadv1": "squad1.1",
+    "squadv11": "squad1.1",
+    "squad2": "squad2.0",
+    "squadv2": "squad2.0",
+    "squadv20": "squad2.0",
+    "cmrc": "cmrc2018",
 }
 
 

@@ -1,0 +1,194 @@
+"""The part of a context that answers a question, or that there is none: as released in squad_utils.py.
+
+B rows of a batch, S its padded length, N windows, k1 starts and k2 ends for each of them in the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import answer_metrics, answer_windows, answers, sequences, task_losses
+from albert_tf.errors import InputError
+from albert_tf.feature_set import FeatureSet
+from albert_tf.head_config import HeadConfig
+from albert_tf.task_kinds.arrays import model_inputs, sigmoid
+from albert_tf.tasks.examples import AnswerPrediction, QuestionExample
+from albert_tf.tokenizer import Tokenizer
+
+ANSWERABLE = "answerable_span"
+DOC_STRIDE, MAX_QUERY_LENGTH, N_BEST_SIZE, MAX_ANSWER_LENGTH = 128, 64, 20, 30  # as released
+NO_WINDOW = 1e6  # the null odds of a question whose context has no piece, as released
+
+_LEAST_LENGTH = 5  # [CLS] q [SEP] c [SEP]
+_SPAN_OUTPUTS = ("start_logits", "end_logits")
+_BEAM_OUTPUTS = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
+_NULL_OUTPUT = "cls_logits"  # [B], above 0 where there is no answer
+
+
+class AnswerKind:
+    """A `TaskKind` for `QuestionExample`s; a row of a batch is a window of a context.
+
+    Args:
+        head: "span", which always answers, or "answerable_span".
+        max_seq_length: the most pieces of `[CLS] question [SEP] window [SEP]`.
+        doc_stride: pieces from the beginning of one window to that of the next.
+        max_query_length: the first pieces of a question that are kept; by default 64, less in short sequences.
+        n_best_size: how many answers a prediction tells; also how many starts and ends the span head tries.
+        max_answer_length: the most pieces of an answer.
+        null_threshold: of the answerable head: the answer is none where the null odds are above this.
+
+    Raises:
+        InputError: a number is out of its range or leaves no room.
+    """
+
+    def __init__(
+        self,
+        head: HeadConfig,
+        *,
+        max_seq_length: int,
+        doc_stride: int = DOC_STRIDE,
+        max_query_length: int | None = None,
+        n_best_size: int = N_BEST_SIZE,
+        max_answer_length: int = MAX_ANSWER_LENGTH,
+        null_threshold: float = 0.0,
+    ):
+        self.head = head
+        sequences.check_length(max_seq_length, _LEAST_LENGTH)
+        most = max_seq_length - sequences.SPECIALS_OF_PAIR - 1
+        if max_query_length is None:
+            max_query_length = min(MAX_QUERY_LENGTH, max(1, most // 2))
+        _check_range("max_query_length", max_query_length, most, f" with max_seq_length {max_seq_length}")
+        for name, value in (("doc_stride", doc_stride), ("n_best_size", n_best_size)):
+            _check_range(name, value)
+        _check_range("max_answer_length", max_answer_length)
+        self.windows = answer_windows.WindowSettings(max_seq_length, doc_stride, max_query_length)
+        self.n_best_size = n_best_size
+        self.max_answer_length = max_answer_length
+        self.null_threshold = float(null_threshold)
+        self.settings: Mapping[str, Any] = {
+            **self.windows._asdict(),
+            "n_best_size": n_best_size,
+            "max_answer_length": max_answer_length,
+            "null_threshold": self.null_threshold,
+        }
+
+    @property
+    def _is_answerable(self) -> bool:
+        return self.head.kind == ANSWERABLE
+
+    def features(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
+        """See `TaskKind`; the span head leaves questions without an answer out of training."""
+        sequences.warn_of_short_pairs(self.windows.max_seq_length)
+        return answer_windows.answer_features(
+            examples, tokenizer, self.windows, training=training, with_impossible=self._is_answerable
+        )
+
+    def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
+        """See `TaskKind`; the answerable head also reads `p_mask` [B,S] and, in training, `start_positions` [B]."""
+        inputs = model_inputs(batch)
+        if self._is_answerable:
+            inputs["p_mask"] = 1 - batch[answer_windows.ANSWER_MASK]
+            if training:
+                inputs["start_positions"] = batch[answer_windows.START_POSITIONS]
+        return inputs
+
+    def losses(self, outputs: Mapping[str, tf.Tensor], batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """See `TaskKind`; of the outputs of a call in training."""
+        positions = batch[answer_windows.START_POSITIONS], batch[answer_windows.END_POSITIONS]
+        logits = outputs["start_logits"], outputs["end_logits"]
+        if not self._is_answerable:
+            return task_losses.span_losses(*logits, *positions)
+        is_impossible = batch[answer_windows.IS_IMPOSSIBLE]
+        return task_losses.answerable_span_losses(*logits, outputs["cls_logits"], *positions, is_impossible)
+
+    def kept(self, outputs: Mapping[str, tf.Tensor], batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`start_logits` and `end_logits` [B,S]; of the answerable head what the search found, and `cls_logits` [B]."""
+        del batch
+        names = (*_BEAM_OUTPUTS, _NULL_OUTPUT) if self._is_answerable else _SPAN_OUTPUTS
+        return {name: outputs[name] for name in names}
+
+    def predictions(
+        self, kept: Mapping[str, Sequence[np.ndarray]], features: FeatureSet, examples: Sequence[QuestionExample]
+    ) -> list[AnswerPrediction]:
+        """See `TaskKind`. A question for which there is no answer at all gets "" in its place."""
+        ends = np.searchsorted(features.example_indices, np.arange(len(examples)), side="right")
+        starts = features.starts
+        predictions, first = [], 0
+        for example, end in zip(examples, ends.tolist()):
+            candidates = [self._candidates(kept, features, row, int(starts[row])) for row in range(first, end)]
+            n_best = answers.best_answers(example.context, candidates, self.n_best_size)
+            null_odds = None
+            if self._is_answerable:
+                null_odds = min((float(kept[_NULL_OUTPUT][row]) for row in range(first, end)), default=NO_WINDOW)
+            predictions.append(self._prediction(example, n_best, null_odds))
+            first = end
+        return predictions
+
+    def _candidates(
+        self, kept: Mapping[str, Sequence[np.ndarray]], features: FeatureSet, row: int, start: int
+    ) -> answers.Candidates:
+        first = int(features.first_sizes[row])
+        of_context = slice(start + first, start + int(features.sizes[row]) - 1)
+        window = answers.WindowPieces(
+            first,
+            features.per_piece[answer_windows.CHARACTER_STARTS][of_context],
+            features.per_piece[answer_windows.CHARACTER_ENDS][of_context],
+            features.per_piece[answer_windows.IS_MAX_CONTEXT][of_context] > 0,
+        )
+        most = self.max_answer_length
+        if self._is_answerable:
+            beam = {name.replace("_top", ""): np.asarray(kept[name][row]) for name in _BEAM_OUTPUTS}
+            return answers.beam_candidates(window=window, max_answer_length=most, **beam)
+        logits = {name: np.asarray(kept[name][row]) for name in _SPAN_OUTPUTS}
+        return answers.span_candidates(window=window, n_best_size=self.n_best_size, max_answer_length=most, **logits)
+
+    def _prediction(
+        self, example: QuestionExample, n_best: tuple[dict[str, Any], ...], null_odds: float | None
+    ) -> AnswerPrediction:
+        if n_best and (null_odds is None or null_odds <= self.null_threshold):
+            best = n_best[0]
+            about = best["text"], best["start"], best["end"], best["probability"]
+        else:
+            about = "", -1, -1, 0.0 if null_odds is None else float(sigmoid(np.asarray(null_odds)))
+        return AnswerPrediction(example.id, *about, null_odds, n_best)
+
+    def scores(
+        self, examples: Sequence[QuestionExample], predictions: Sequence[AnswerPrediction], metrics: Sequence[str]
+    ) -> dict[str, float]:
+        """See `TaskKind`; of the answerable head all that `answer_metrics.answerable_scores` tells.
+
+        Metrics are `exact_match` and `f1`, those behind `characters_` or `cmrc_` (see `answer_metrics`), and of the
+        answerable head `best_exact_match` and `best_f1` with the best threshold on these examples.
+
+        Raises:
+            InputError: there is no such metric.
+        """
+        known = [(e.answers, p) for e, p in zip(examples, predictions) if e.answers is not None]
+        gold = [[answer.text for answer in given] for given, _ in known]
+        texts = [p.n_best[0]["text"] if p.n_best else "" for _, p in known]
+        odds = [NO_WINDOW if p.null_odds is None else p.null_odds for _, p in known]
+        scorers = answer_metrics.ANSWERABLE_SCORERS if self._is_answerable else answer_metrics.SCORERS
+        scores: dict[str, float] = {}
+        for metric in metrics:
+            prefix, scorer = next(item for item in scorers.items() if metric.startswith(item[0]))
+            if self._is_answerable:
+                made = answer_metrics.answerable_scores(texts, gold, odds, self.null_threshold, scorer)
+            else:
+                mean = answer_metrics.mean([scorer(text, given) for text, given in zip(texts, gold)])
+                made = {"exact_match": mean.exact, "f1": mean.f1}
+            scores.update({prefix + name: value for name, value in made.items()})
+            if metric not in scores:
+                names = ", ".join(prefix + name for name in made)
+                raise InputError(f"there is no metric {metric!r} for questions: there are {names}")
+        return {name: scores[name] for name in dict.fromkeys([*metrics, *scores])}
+
+
+def _check_range(name: str, value: int, most: int | None = None, where: str = "") -> None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not is_number or value < 1 or (most is not None and value > most):
+        limits = "at least 1" if most is None else f"from 1 to {most}"
+        raise InputError(f"{name} is {value!r}, but must be a whole number {limits}{where}")

@@ -1,0 +1,92 @@
+"""Questions that a part of their context answers: SQuAD 1.1 and 2.0, and the same in Chinese and Japanese.
+
+XQuAD's files, and any other in SQuAD's layout, are read as `squad1.1` or, with unanswerable questions, `squad2.0`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf import storage
+from albert_tf.tasks.examples import AnswerPrediction, Example, Prediction
+from albert_tf.tasks.squad_files import read_questions
+from albert_tf.tasks.task import TRAIN, Task
+
+PREDICTIONS, N_BEST, NULL_ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
+
+
+def read(path: str) -> list[Example]:
+    """The questions of a file, see `squad_files.read_questions`."""
+    return [*read_questions(path)]
+
+
+def write_answers(
+    path: str, examples: Sequence[Example], predictions: Sequence[Prediction], labels: Sequence[str]
+) -> list[str]:
+    """Writes the files of the official scripts into the directory `path`, each an object from id to value.
+
+    predictions.json has the answers, "" for none; nbest_predictions.json the best answers of each question, as the
+    released code writes them, with `start` and `end` in the context as well; null_odds.json, which only a model that
+    knows of no answer gives, how much likelier than an answer it is that there is none.
+    """
+    answers = [prediction for prediction in predictions if isinstance(prediction, AnswerPrediction)]
+    written = [
+        _write(storage.join(path, PREDICTIONS), {answer.id: answer.text for answer in answers}),
+        _write(storage.join(path, N_BEST), {answer.id: list(answer.n_best) for answer in answers}),
+    ]
+    odds = {answer.id: answer.null_odds for answer in answers if answer.null_odds is not None}
+    return [*written, _write(storage.join(path, NULL_ODDS), odds)] if odds else written
+
+
+def _write(path: str, values: dict[str, Any]) -> str:
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    # Half of a pair of surrogates, which JSON can hold and UTF-8 cannot, becomes the escape that JSON has for it.
+    storage.write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    return path
+
+
+def _task(name: str, title: str, head: str, train: Sequence[str], dev: Sequence[str], **further: Any) -> Task:
+    files = {TRAIN: tuple(train), "dev": tuple(dev), **further.pop("test", {})}
+    return Task(name, title, head, read, files, write_answers, **further)
+
+
+SQUAD_1 = _task(
+    "squad1.1",
+    "SQuAD 1.1",
+    "span",
+    ["train-v1.1.json"],
+    ["dev-v1.1.json"],
+    metrics=("f1", "exact_match"),
+    words="the answer is a part of the context",
+)
+SQUAD_2 = _task(
+    "squad2.0",
+    "SQuAD 2.0",
+    "answerable_span",
+    ["train-v2.0.json"],
+    ["dev-v2.0.json"],
+    metrics=("best_f1", "best_exact_match", "f1", "exact_match"),
+    words="the answer is a part of the context, or there is none; both learned together",
+)
+CMRC = _task(
+    "cmrc2018",
+    "CMRC 2018",
+    "span",
+    ["cmrc2018_train.json", "train.json"],
+    ["cmrc2018_dev.json", "dev.json"],
+    test={"test": ("cmrc2018_test_2k.json", "test.json")},
+    metrics=("cmrc_f1", "cmrc_exact_match"),
+    words="Chinese; F1 by the longest common run of characters",
+)
+JSQUAD = _task(
+    "jsquad",
+    "JSQuAD",
+    "span",
+    [f"train-v1.{minor}.json" for minor in (3, 2, 1, 0)],
+    [f"valid-v1.{minor}.json" for minor in (3, 2, 1, 0)],
+    metrics=("characters_f1", "exact_match"),
+    words="Japanese; F1 by characters",
+)
+TASKS = (SQUAD_1, SQUAD_2, CMRC, JSQUAD)
