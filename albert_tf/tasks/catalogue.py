@@ -36,11 +36,14 @@ _ALIASES = {
     "squadv2": "squad2.0",
     "squadv20": "squad2.0",
     "cmrc": "cmrc2018",
+    "conll2003": "conll",
+    "ner": "conll",
+    "tagging": "conll",
 }
 
 
 def find_task(name: str) -> Task:
-    """The task of that name; case, hyphens and underscores do not matter ("STS-B", "stsb", "sts").
+    """The task of that name; case, hyphens, underscores and dots do not matter ("STS-B", "stsb", "sts").
 
     Raises:
         InputError: there is none; the message lists all.

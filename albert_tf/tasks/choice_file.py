@@ -75,9 +75,9 @@ def read_choices(path: str, columns: ChoiceColumns) -> list[Example]:
         choices = _choices(line, places)
         examples.append(
             ChoiceExample(
-                id=str(number if identifier is None else line.cells[identifier]),
-                passage="" if passage is None else _text(line, passage),
-                question="" if question is None else _text(line, question),
+                id=line.identifier(identifier, number),
+                passage="" if passage is None else line.text(passage),
+                question="" if question is None else line.text(question),
                 choices=choices,
                 label=None if label is None else _label(line.cells[label], choices, columns, line.place),
                 place=line.place,
@@ -120,13 +120,6 @@ def _choices(line: Line, places: Sequence[int]) -> tuple[str, ...]:
             f"{shown(values)}"
         )
     return tuple(values)
-
-
-def _text(line: Line, column: int) -> str:
-    value = line.cells[column]
-    if not isinstance(value, str):
-        raise InputError(f"{line.place}: a text is needed, but there is {shown(value)}")
-    return value
 
 
 def _label(value: Any, choices: Sequence[str], columns: ChoiceColumns, place: str) -> int:

@@ -171,6 +171,7 @@ OTHERS = {
     "chnsenticorp": _ours(2e-5, 5),
     "cmnli": _ours(3e-5, 3, batch=64),
     "cmrc2018": _ours(3e-5, 2, **_SETTINGS_OF_SQUAD),
+    "jsquad": _ours(3e-5, 2, **_SETTINGS_OF_SQUAD),
 }
 
 

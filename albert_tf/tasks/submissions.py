@@ -119,5 +119,6 @@ def _write_rows(path: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def _write_lines(path: str, lines: Sequence[str]) -> str:
-    storage.write_bytes(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+    text = "".join(f"{line}\n" for line in lines)
+    storage.write_bytes(path, text.encode("utf-8", "backslashreplace"))  # JSON can hold halves of surrogate pairs
     return path

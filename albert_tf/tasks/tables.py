@@ -13,6 +13,7 @@ from absl import logging
 
 from albert_tf.errors import InputError
 from albert_tf.tasks import json_records, rows
+from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.rows import Row, place
 
 Column = Union[str, int]
@@ -30,6 +31,23 @@ class Line:
 
     place: str
     cells: Sequence[Any]
+
+    def text(self, column: int) -> str:
+        """The text of a cell; a whole number of JSON becomes one.
+
+        Raises:
+            InputError: it is no text.
+        """
+        value = self.cells[column]
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            raise InputError(f"{self.place}: a text is needed, but there is {shown(value)}")
+        return value
+
+    def identifier(self, column: int | None, number: int) -> str:
+        """What is in the column of identifiers, else the number of the row."""
+        return str(number) if column is None or self.cells[column] in (None, "") else self.text(column)
 
 
 @dataclasses.dataclass(frozen=True)

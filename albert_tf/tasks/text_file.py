@@ -91,9 +91,9 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: st
     for line, label in zip(table.lines, labels):
         examples.append(
             TextExample(
-                id=str(len(examples)) if found.id is None else _text(line, found.id),
-                text_a=_text(line, found.text_a),
-                text_b=None if found.text_b is None else _text(line, found.text_b),
+                id=line.identifier(found.id, len(examples)),
+                text_a=line.text(found.text_a),
+                text_b=None if found.text_b is None else line.text(found.text_b),
                 label=readers[problem](label, line.place) if is_labelled else None,
                 place=line.place,
             )
@@ -190,15 +190,6 @@ def _cell(line: Line, column: int | None) -> Any:
     """What is there; None for a column that is not there and for an empty cell."""
     value = None if column is None else line.cells[column]
     return value if not isinstance(value, str) else value.strip() or None
-
-
-def _text(line: Line, column: int) -> str:
-    value = line.cells[column]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
-        raise InputError(f"{line.place}: a text is needed, but there is {shown(value)}")
-    return value
 
 
 def _class(value: Any, where: str) -> str:

@@ -1,0 +1,288 @@
+"""A person's own files: their columns, labels of every kind, quoting, and what is told about faults."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import gzip
+import json
+
+import pytest
+
+from albert_tf.errors import InputError
+from albert_tf.tasks.catalogue import find_task
+from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task
+from albert_tf.tasks.labels import find_labels
+from albert_tf.tasks.text_file import MULTI, REGRESSION, Columns, text_file_task
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(name, content, task=None):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return (task or find_task("text_file")).read(str(path))
+
+    return reading
+
+
+def values(examples):
+    return [(example.text_a, example.text_b, example.label) for example in examples]
+
+
+@pytest.mark.parametrize("name", ["glue/SST-2/dev.tsv", "glue/QNLI/dev.tsv", "glue/RTE/dev.tsv", "glue/RTE/test.tsv"])
+def test_usual_names_are_found(shared, name):
+    """The same rows as the task's own reader gives; QNLI's texts have names that leave a choice and are named."""
+    path = str(shared / "data" / name)
+    columns = Columns("question", "sentence") if "QNLI" in name else None
+    task = text_file_task(columns)
+    assert values(task.read(path)) == values(find_task(name.split("/")[1]).read(path))
+
+
+@pytest.mark.parametrize(
+    "name", ["pair_zh_afqmc/dev_part1.txt", "nli_zh_cmnli/dev_part1.txt", "cls_zh_chnsenticorp/dev.tsv"]
+)
+def test_without_a_header_texts_come_first_and_the_label_last(shared, name):
+    task = find_task({"p": "afqmc", "n": "cmnli", "c": "chnsenticorp"}[name[0]])
+    examples = find_task("text_file").read(str(shared / "data" / name))
+    assert values(examples) == values(task.read(str(shared / "data" / name)))
+    assert find_labels(find_task("text_file"), examples) == task.labels
+
+
+def test_a_label_in_the_first_column_is_named_by_its_number(shared):
+    path = str(shared / "data" / "cls_de_10kgnad" / "test_part1.tsv.gz")
+    task = text_file_task(Columns(label=0))
+    examples = task.read(path)
+    counts = dict(Etat=34, Inland=52, International=76, Kultur=32, Panorama=76, Sport=47, Web=86)
+    counts.update(Wirtschaft=67, Wissenschaft=30)
+    assert collections.Counter(example.label for example in examples) == counts
+    assert find_labels(task, examples) == tuple(sorted(counts))
+    with pytest.raises(InputError, match="has 500 labels in 500 rows"):
+        find_labels(find_task("text_file"), find_task("text_file").read(path))
+
+
+def test_any_strings_are_labels(read):
+    rows = ["good stuff\tsehr gut!", "bad stuff\tça ne va pas", "so so\tmeh"]
+    examples = read("train.tsv", "text\tlabel\n" + "\n".join(rows) + "\n")
+    assert values(examples) == [(*row.split("\t")[:1], None, row.split("\t")[1]) for row in rows]
+    task = find_task("text_file")
+    labels = find_labels(task, examples)
+    assert labels == ("meh", "sehr gut!", "ça ne va pas")
+    assert task.head_config(labels).labels == labels
+
+
+def test_whole_numbers_are_sorted_by_value(read):
+    examples = read("train.tsv", "text\tlabel\n" + "".join(f"t{n}\t{n}\n" for n in (10, 2, 1, -1)))
+    assert find_labels(find_task("text_file"), examples) == ("-1", "1", "2", "10")
+
+
+def test_named_columns_and_numbers(read):
+    content = "code\tutter\tanswer\tclass of it\n7\tHello\tHi\tgreeting\n8\tBye\tCiao\tfarewell\n"
+    columns = Columns("utter", "answer", "class of it", "code")
+    (first, second) = read("a.tsv", content, text_file_task(columns))
+    assert (first.id, first.text_a, first.text_b, first.label) == ("7", "Hello", "Hi", "greeting")
+    assert (second.id, second.place.split(", ")[-1]) == ("8", "line 3")
+    numbers = text_file_task(Columns("1", 2, "3", 0, has_header=True))
+    assert [(e.id, e.text_a, e.text_b, e.label) for e in read("a.tsv", content, numbers)] == [
+        ("7", "Hello", "Hi", "greeting"),
+        ("8", "Bye", "Ciao", "farewell"),
+    ]
+
+
+def test_a_file_without_the_labels_column_or_with_an_empty_one_is_unlabelled(read):
+    task = text_file_task(Columns("text", label="intent"))
+    for content in ("text\nHello\n", "text\tintent\nHello\t\n"):
+        assert values(read("test.tsv", content, task)) == [("Hello", None, None)]
+    numbers = text_file_task(Columns(0, 1, 2))
+    assert values(read("test.tsv", "Hello\tthere\n", numbers)) == [("Hello", "there", None)]
+
+
+def test_texts_alone_stay_line_by_line(read, caplog):
+    with caplog.at_level("WARNING", logger="absl"):
+        examples = read("test.txt", "one\n\nthree\n\n")
+    assert [example.text_a for example in examples] == ["one", "", "three"]
+    assert "1 example(s) have an empty text" in caplog.text
+
+
+def test_blank_rows_of_a_table_are_left_out_and_counted(read, caplog):
+    for name, blank in (("a.csv", "\n"), ("b.csv", ",\n"), ("c.tsv", "\t\n")):
+        separator = "," if name.endswith("csv") else "\t"
+        with caplog.at_level("WARNING", logger="absl"):
+            examples = read(name, f"text{separator}label\none{separator}a\n{blank}two{separator}b\n")
+        assert [example.label for example in examples] == ["a", "b"]
+        assert f"{name}: left out 1 row(s) without content, the first in line 3" in caplog.text
+        assert examples[1].place.endswith("line 4")
+
+
+def test_csv_is_what_the_csv_module_writes(read, tmp_path):
+    rows = [('He said "no", twice', "a"), ("two\nlines\r\nand more", "b, c"), ("x" * 300_000, "d"), (" spaces ", "é")]
+    with open(tmp_path / "train.csv", "w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    examples = find_task("text_file").read(str(tmp_path / "train.csv"))
+    assert [(example.text_a, example.label) for example in examples] == rows
+    assert [example.place.split("line ")[-1] for example in examples] == ["2", "3", "6", "7"]
+    with open(tmp_path / "train.csv", "rb") as file, gzip.open(tmp_path / "train.csv.gz", "wb") as packed:
+        packed.write(file.read())
+    assert values(find_task("text_file").read(str(tmp_path / "train.csv.gz"))) == values(examples)
+
+
+def test_csv_with_semicolons(read):
+    assert values(read("a.csv", 'text;label\n"a; b";x\nc;y\n')) == [("a; b", None, "x"), ("c", None, "y")]
+
+
+def test_tsv_has_no_quoting_and_a_byte_order_mark_is_no_text(read):
+    content = b'\xef\xbb\xbftext\tlabel\r\n"open\ta\r\n'
+    assert values(read("a.tsv", content)) == [('"open', None, "a")]
+
+
+def test_json_lines(read):
+    lines = [{"text": "One", "label": 1}, {"label": True, "text": "Two", "id": "x7"}, {"text": "Three", "label": "é"}]
+    examples = read("a.jsonl", "\n".join(json.dumps(line) for line in lines))
+    assert [(e.id, e.text_a, e.label) for e in examples] == [
+        ("0", "One", "1"),
+        ("x7", "Two", "true"),
+        ("2", "Three", "é"),
+    ]
+    listed = read("a.json", json.dumps(lines, indent=1))
+    assert values(listed) == values(examples)
+    assert values(read("a.jsonl", '{"text": "One"}\n{"text": "Two"}')) == [("One", None, None), ("Two", None, None)]
+
+
+def test_regression(read):
+    task = text_file_task(problem=REGRESSION)
+    assert values(read("a.tsv", "text\tscore\ngood\t4.5\nbad\t-1e-1\n", task)) == [
+        ("good", None, 4.5),
+        ("bad", None, -0.1),
+    ]
+    assert values(read("a.jsonl", '{"text": "nil", "label": 0}', task)) == [("nil", None, 0.0)]
+    assert task.metrics[0] == "pearson"
+    assert (task.head_config().num_labels, task.head_config().problem) == (1, REGRESSION)
+    for label in ("much", "nan", "inf"):
+        with pytest.raises(InputError, match=f"line 2: the label is '{label}', but must be a number"):
+            read("a.tsv", f"text\tscore\ngood\t{label}\n", task)
+
+
+def test_several_labels(read):
+    task = text_file_task(problem=MULTI, separator="|")
+    expected = [("one", None, ("b", "a")), ("two", None, ()), ("three", None, ("c",))]
+    tsv = read("a.tsv", 'text\tlabels\none\t b | a|b\ntwo\t\nthree\t["c"]\n', task)
+    assert values(tsv) == expected
+    lines = [{"text": text, "labels": list(labels)} for text, _, labels in expected]
+    assert values(read("a.jsonl", "\n".join(map(json.dumps, lines)), task)) == expected
+    assert find_labels(task, tsv) == ("a", "b", "c")
+    assert task.head_config(("a", "b", "c")).problem == MULTI
+    with pytest.raises(InputError, match=r"line 2: the labels '\[1' are not a JSON list"):
+        read("a.tsv", "text\tlabels\none\t[1\n", task)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "message"),
+    [
+        ("a.tsv", "", None, "is empty"),
+        ("a.csv", "\n", None, "is empty"),
+        ("a.tsv", "text\tlabel\n", None, "has a header and no rows"),
+        ("a.tsv", "text\tlabel\nx\ty\tz\n", None, r"line 2 has 3 column\(s\), and the first line has 2"),
+        ("a.csv", 'text,label\n"a\nb",y\nc\n', None, r"line 4 has 1 column\(s\), and the first line has 2"),
+        ("a.csv", 'text,label\nx,y\n"open,y\nz,y\n', None, "line 3: not CSV: .* quote"),
+        ("a.tsv", "text\tlabel\nx\t1\ny\t\n", None, "line 3: there is no label, and other rows of the file have one"),
+        ("a.tsv", "text\tlabel\nx\t1\n", Columns("body"), r"no column 'body' for the text: it has 2 .*\(text, label\)"),
+        ("a.tsv", "text\tlabel\nx\t1\n", Columns(5), "no column 5 for the text"),
+        ("a.tsv", "text\ttext\tlabel\nx\ty\t1\n", Columns("text"), "line 1: the header has the column 'text' twice"),
+        ("a.tsv", "a\tb\tc\td\n", None, r"has 4 column\(s\) \(no header\), and which of them are texts cannot be told"),
+        ("a.tsv", b"text\tlabel\n\xff\t1\n", None, "line 2: the byte 0xff is not UTF-8"),
+        ("a.tsv.gz", b"text\tlabel\n", None, "is not a whole gzip file"),
+        ("a.jsonl", '{"text": "x"}\n{"text": 1.5}\n', None, "line 2: a text is needed, but there is 1.5"),
+        ("a.jsonl", '{"text": "x"}\n{"txt": "y"}\n', None, "line 2: a text is needed, but there is null"),
+        ("a.jsonl", '{"text": "x", "label": ["a"]}\n', None, r"line 1: one label is needed.*is it a multi-label task"),
+        ("a.jsonl", '{"text": "x"\n', None, "line 1: not JSON"),
+        ("a.json", '[{"text": "x"}, 3]', None, "entry 2 must be a JSON object, but is 3"),
+    ],
+)  # fmt: skip
+def test_faults_are_told_with_file_and_line(read, name, content, columns, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(name, content, text_file_task(columns))
+    assert name in str(caught.value)
+
+
+def test_a_header_with_unusual_names_is_not_taken_for_a_row(read):
+    rows = "".join(f"sentence {number}\t{'good' if number % 2 else 'bad'}\n" for number in range(10))
+    with pytest.raises(InputError, match="line 1: the label 'mood' is in no other row: if the line is a header"):
+        read("a.tsv", "words\tmood\n" + rows)
+    assert len(read("a.tsv", rows)) == 10
+    assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns(has_header=True)))) == 10
+    assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns("words", label="mood")))) == 10
+    assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns(has_header=False)))) == 11
+
+
+def test_one_label_alone_cannot_be_learned(read):
+    with pytest.raises(InputError, match=r"has 1 label\(s\) \(a\), and at least 2 must be told apart"):
+        find_labels(find_task("text_file"), read("a.tsv", "text\tlabel\nx\ta\ny\ta\n"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"problem": "ranking"}, "the problem is 'ranking', but must be one of single_label_classification"),
+        ({"problem": REGRESSION, "labels": ("a",)}, "a regression has numbers and no labels"),
+        ({"problem": MULTI, "separator": ""}, "the separator between labels is empty"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        text_file_task(**settings)
+
+
+CHOICES = ChoiceColumns(("one", "two", "three"))
+CHOICE_HEADER = "passage\tquestion\tone\ttwo\tthree\tlabel\n"
+
+
+@pytest.mark.parametrize(
+    ("label", "columns", "index"),
+    [
+        ("B", CHOICES, 1),
+        ("0", CHOICES, 0),
+        ("3", ChoiceColumns(CHOICES.choices, first_label=1), 2),
+        ("three", CHOICES, 2),
+        ("y", CHOICES, 1),
+        ("", CHOICES, None),
+    ],
+)
+def test_choices_in_columns(read, label, columns, index):
+    (example,) = read("a.tsv", CHOICE_HEADER + f"P.\tQ?\tx\ty\tz\t{label}\n", choice_file_task(columns))
+    assert (example.passage, example.question, example.choices) == ("P.", "Q?", ("x", "y", "z"))
+    assert (example.id, example.label) == ("0", index)
+
+
+def test_questions_may_have_fewer_choices_than_columns(read):
+    examples = read("a.tsv", CHOICE_HEADER + "P.\tQ?\tx\ty\t\t1\nP.\tQ?\tx\ty\tz\t2\n", choice_file_task(CHOICES))
+    assert [(example.choices, example.label) for example in examples] == [(("x", "y"), 1), (("x", "y", "z"), 2)]
+
+
+def test_choices_in_a_list_of_json(read):
+    task = choice_file_task(ChoiceColumns(("options",), label="answer"))
+    line = {"id": "q1", "question": "How many?", "options": ["1997", "1998"], "answer": "1998"}
+    (example,) = read("a.jsonl", json.dumps(line), task)
+    assert (example.id, example.passage, example.question) == ("q1", "", "How many?")
+    assert (example.choices, example.label) == (("1997", "1998"), 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "message"),
+    [
+        ("P.\tQ?\tx\ty\tz\t3", CHOICES, "the right choice is \"3\", but must be a letter from A to C, a number from 0"),
+        ("P.\tQ?\tx\ty\tz\t0", ChoiceColumns(CHOICES.choices, first_label=1), "a number from 1 to 3"),
+        ("P.\tQ?\tx\ty\tz\tD", CHOICES, "line 2: the right choice is \"D\""),
+        ("P.\tQ?\tx\t\t\t0", CHOICES, "line 2: 2 to 26 texts to choose from are needed"),
+        ("P.\tQ?\tx\ty\tz\t0", ChoiceColumns(("one", "four")), "no column 'four' for a choice"),
+    ],
+)  # fmt: skip
+def test_faults_of_choices_are_told(read, row, columns, message):
+    with pytest.raises(InputError, match=message):
+        read("a.tsv", CHOICE_HEADER + row + "\n", choice_file_task(columns))
+
+
+def test_choices_need_columns_and_something_to_ask(read):
+    with pytest.raises(InputError, match="no column of choices is named"):
+        choice_file_task(ChoiceColumns(()))
+    with pytest.raises(InputError, match="neither a passage nor a question"):
+        read("a.tsv", "one\ttwo\nx\ty\n", choice_file_task(ChoiceColumns(("one", "two"))))
