@@ -49,6 +49,8 @@ LIGHT_MODULES = (
     "albert_tf.config",
     "albert_tf.config_files",
     "albert_tf.tokenization",
+    "albert_tf.tasks.catalogue",
+    "albert_tf.tasks.recipes",
     "data_prep.create_pretraining_data",
     "data_prep.train_sentencepiece",
     "data_prep.python_documentation",
