@@ -214,6 +214,10 @@ def test_a_header_with_unusual_names_is_not_taken_for_a_row(read):
     assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns(has_header=False)))) == 11
 
 
+def test_languages_are_labels_and_no_header(read):
+    assert values(read("a.tsv", "selamat pagi\tid\nguten Morgen\tde\n"))[0] == ("selamat pagi", None, "id")
+
+
 def test_one_label_alone_cannot_be_learned(read):
     with pytest.raises(InputError, match=r"has 1 label\(s\) \(a\), and at least 2 must be told apart"):
         find_labels(find_task("text_file"), read("a.tsv", "text\tlabel\nx\ta\ny\ta\n"))

@@ -53,7 +53,7 @@ def read_choices(path: str, columns: ChoiceColumns) -> list[Example]:
             none of them; the message names file and line.
     """
     given = (columns.passage, columns.question, columns.label, columns.id, *columns.choices)
-    usual = (*_PASSAGE, *_QUESTION, *_LABEL, *_ID)
+    usual = (*_PASSAGE, *_QUESTION, *_LABEL)
     table = tables.read_table(path, columns.has_header, [*usual, *(str(name).lower() for name in given)])
     places = [table.find(column, "a choice") for column in columns.choices]
     passage, question = (

@@ -35,7 +35,7 @@ _TEXT_A = (
 _TEXT_B = ("text_b", "sentence2", "question2", "hypothesis")
 _LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
 _ID = ("id", "index", "idx")
-KNOWN_NAMES = (*_TEXT_A, *_TEXT_B, *_LABEL, *_ID)
+_NAMES_OF_A_HEADER = (*_TEXT_A, *_TEXT_B, *_LABEL)  # "id" is a label too, where languages are told apart
 SINGLE, MULTI, REGRESSION = "single_label_classification", "multi_label_classification", "regression"
 _METRICS = {
     SINGLE: ("accuracy", "macro_f1"),
@@ -79,7 +79,9 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: st
         InputError: a column is not there, a cell is no text, or a label is missing or no number; with file and line.
     """
     given = [column for column in (columns.text_a, columns.text_b, columns.label, columns.id) if column is not None]
-    table = tables.read_table(path, columns.has_header, [*KNOWN_NAMES, *(str(column).lower() for column in given)])
+    table = tables.read_table(
+        path, columns.has_header, [*_NAMES_OF_A_HEADER, *(str(column).lower() for column in given)]
+    )
     found = _find(table, columns)
     labels = [_cell(line, found.label) for line in table.lines]
     is_labelled = any(label is not None for label in labels)
