@@ -68,8 +68,12 @@ def save(
     """
     with storage.complete_directory(directory) as aside:
         model.save_pretrained(aside, tokenizer)
-        values = {"format": FORMAT, **about, "settings": dict(kind.settings)}
-        storage.write_json(os.path.join(aside, TASK_FILE), values)
+        write_about(aside, {**about, "settings": dict(kind.settings)})
+
+
+def write_about(directory: str, about: Mapping[str, Any]) -> None:
+    """Writes task.json; `about` has the settings."""
+    storage.write_json(storage.join(directory, TASK_FILE), {"format": FORMAT, **about})
 
 
 def find(path: str) -> str | None:

@@ -1,0 +1,110 @@
+"""The splits of a task: which files they are, their examples and, with a tokenizer, their sequences. No TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from absl import logging
+
+from albert_tf.errors import InputError
+from albert_tf.tasks.examples import Example
+from albert_tf.tasks.task import TRAIN, Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Examples of one file.
+
+    Attributes:
+        name: "train", "dev_matched", …
+        path: where they were read.
+        examples: in the order of the file.
+        in_file: how many the file has, where `examples` are some of them.
+    """
+
+    name: str
+    path: str
+    examples: Sequence[Example]
+    in_file: int
+
+
+def kind_of_split(name: str) -> str:
+    """ "train", "dev" or "test": what a split is for, and which flag names its file."""
+    return name.split("_")[0]
+
+
+def find_paths(task: Task, data_dir: str | None, files: Mapping[str, str | None]) -> dict[str, str]:
+    """Split to path, for all splits whose files are there.
+
+    Args:
+        task: the task.
+        data_dir: of its files under their usual names; None for none.
+        files: "train", "dev" and "test" to a file that takes the place of all splits of that kind.
+
+    Raises:
+        InputError: a file that is named is not there, or the directory is none.
+    """
+    if data_dir is not None and not os.path.isdir(data_dir):
+        raise InputError(f"--data_dir={data_dir} is not a directory: give the one with the files of {task.title}")
+    paths = {}
+    for split in task.files:
+        kind = kind_of_split(split)
+        if files.get(kind):
+            continue
+        if data_dir is not None and any(os.path.exists(os.path.join(data_dir, name)) for name in task.files[split]):
+            paths[split] = task.path(data_dir, split)
+    for kind, path in files.items():
+        if path and not os.path.exists(path):
+            raise InputError(f"--{kind}_file={path} does not exist")
+        if path:
+            paths[kind] = path
+    return paths
+
+
+def check_needed(task: Task, data_dir: str | None, paths: Mapping[str, str], kinds: Iterable[str]) -> None:
+    """Refuses to go on without a split of each of these kinds.
+
+    Raises:
+        InputError: there is none; the message has the names that were looked for.
+    """
+    for kind in kinds:
+        if any(kind_of_split(split) == kind for split in paths):
+            continue
+        wanted = next((split for split in task.files if kind_of_split(split) == kind), None)
+        if wanted is None:
+            raise InputError(f"{task.title} has no {kind} split: name a file with --{kind}_file")
+        if data_dir is None:
+            raise InputError(f"--data_dir is missing: the directory with {' or '.join(task.files[wanted])}")
+        task.path(data_dir, wanted)
+
+
+def read_split(task: Task, name: str, path: str, *, most: int | None = None, seed: int = 0) -> Split:
+    """Reads a split.
+
+    Args:
+        task: the task.
+        name: of the split.
+        path: of its file or directory.
+        most: take that many examples, drawn by `seed`, in the order of the file; None for all.
+        seed: of the draw.
+
+    Raises:
+        InputError: the file cannot be read; the message has the line.
+    """
+    examples = task.read(path)
+    if not examples:
+        raise InputError(f"{path} has no examples")
+    some: Sequence[Example] = examples
+    if most is not None and most < len(examples):
+        some = [examples[at] for at in sorted(random.Random(seed).sample(range(len(examples)), most))]
+    return Split(name, path, some, len(examples))
+
+
+def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:
+    """Warns of a split that is the training file itself."""
+    for split in others:
+        if os.path.exists(split.path) and os.path.samefile(split.path, training.path):
+            logging.warning("%s is %s: its scores say nothing of other texts", split.name, TRAIN)

@@ -1,0 +1,153 @@
+"""What a fine-tuning prints: everything that is decided before it begins, and the scores at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from albert_tf import distribution, storage, task_model
+from albert_tf.finetuning import LOGS
+from albert_tf.finetuning_run import PREDICTIONS, REPORT, Data, Job, Scores
+from albert_tf.finetuning_seeds import Summary, seed_directory
+
+# Scores that are no fractions of 1, so that a percent sign would be wrong.
+_NO_FRACTIONS = ("mean_squared_error", "thresh", "total")
+_PERCENT = 100.0
+
+
+def print_start(
+    job: Job, flags: Mapping[str, Any], sources: Mapping[str, str], weights: int, notes: Sequence[str]
+) -> None:
+    """Prints every flag, every setting with who says so, sizes, rows, labels and steps.
+
+    Args:
+        job: what is about to run.
+        flags: all of the script's.
+        sources: setting to where its value comes from.
+        weights: parameters of the model with its head.
+        notes: what else a person should know.
+    """
+    settings = job.settings
+    lines = ["flags:", *(f"  {name} = {value!r}" for name, value in sorted(flags.items()))]
+    lines.append("settings:")
+    values = {**dataclasses.asdict(settings), **job.kind.settings, **_dropout(job)}
+    lines += [f"  {name} = {value!r}{_said_by(sources, name)}" for name, value in values.items()]
+    epochs = settings.num_train_steps * settings.train_batch_size / max(len(job.training.features), 1)
+    head = job.kind.head
+    lines += [
+        f"devices: {distribution.describe_devices(job.strategy)}",
+        f"task: {job.task.title}, head {head.kind}"
+        + (f" ({head.problem_type})" if head.problem_type else "")
+        + (f", {len(head.labels)} labels: {_few(head.labels)}" if head.labels else ""),
+        f"model: {weights:,} parameters; {job.config.num_hidden_layers} layers of {job.config.hidden_size}",
+        *(f"data: {_data_line(data)}" for data in (job.training, *job.scored, *job.predicted)),
+        f"steps: {settings.num_train_steps:,}, of which {settings.num_warmup_steps:,} warm-up; {epochs:.2f} epochs",
+    ]
+    lines += [f"note: {note}" for note in notes]
+    if not job.scored:
+        lines.append("WARNING: there is no split to choose the best step by, so the last one is kept")
+    elif not settings.early_stop_patience:
+        lines.append(
+            f"the best step by {job.task.metrics[0]} on {job.scored[0].split.name} is kept (evaluated every "
+            f"{settings.eval_every} steps); there is no early stop"
+        )
+    else:
+        lines.append(
+            f"the best step by {job.task.metrics[0]} on {job.scored[0].split.name} is kept (evaluated every "
+            f"{settings.eval_every} steps); early stop after {settings.early_stop_patience} evaluations without a "
+            "better one"
+        )
+    print("\n".join(lines), flush=True)
+
+
+def print_end(output_dir: str, report: Mapping[str, Any]) -> None:
+    """Prints how a run of one seed ended, its scores, and where everything lies."""
+    lines = ["done:"]
+    if report["early_stop"]:
+        lines.append(f"  early stop after step {report['steps']}: no better {report['metric']} for long enough")
+    lines.append(f"  the model is that of step {report['best_step']} of {report['settings']['num_train_steps']}")
+    if report["collapsed_attempts"]:
+        lines.append(f"  attempts given up since they did not learn: {len(report['collapsed_attempts'])}")
+    if report["collapsed"]:
+        lines.append("  WARNING: to the end the loss was that of a guess: the model has learned nothing from the texts")
+    lines += [*scores_table(report["scores"]), *_places(output_dir)]
+    print("\n".join(lines), flush=True)
+
+
+def print_seeds_end(output_dir: str, report: Mapping[str, Any]) -> None:
+    """Prints the scores of several seeds, what is typical, and where everything lies."""
+    lines = [f"done, {len(report['seeds'])} seeds:", *summary_table(report["summary"])]
+    for seed, scores in report["scores"].items():
+        lines += [f"  seed {seed}, {seed_directory(output_dir, int(seed))}:", *scores_table(scores)]
+    lines += [f"  the best is seed {report['best_seed']}: its model is", *_places(output_dir)[:1]]
+    print("\n".join(lines), flush=True)
+
+
+def print_use(scores: Scores, files: Mapping[str, Sequence[str]]) -> None:
+    """Prints what a model without training gave."""
+    lines = ["done:", *scores_table(scores)]
+    lines += [f"  predictions of {split}: {', '.join(written)}" for split, written in files.items()]
+    print("\n".join(lines), flush=True)
+
+
+def scores_table(scores: Scores) -> list[str]:
+    """A line for each score, percents."""
+    rows = [(split, metric, shown(metric, value)) for split, of in scores.items() for metric, value in of.items()]
+    return _table([("split", "metric", "score"), *rows]) if rows else ["  no split has labels, so there are no scores"]
+
+
+def summary_table(summary: Summary) -> list[str]:
+    """A line for each score with its statistics over the seeds, percents."""
+    names = ("median", "mean", "std", "min", "max")
+    rows = [
+        (split, metric, *(shown(metric, statistics[name]) for name in names))
+        for split, of in summary.items()
+        for metric, statistics in of.items()
+    ]
+    return _table([("split", "metric", *names), *rows])
+
+
+def shown(metric: str, value: float) -> str:
+    """A score as a percentage, or as it is where it is no fraction of 1."""
+    if any(part in metric for part in _NO_FRACTIONS):
+        return f"{value:.4g}"
+    return f"{_PERCENT * value:.2f}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return ["    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _places(output_dir: str) -> list[str]:
+    return [
+        f"  model: {storage.join(output_dir, task_model.MODEL)}",
+        f"  predictions: {storage.join(output_dir, PREDICTIONS)}",
+        f"  all numbers: {storage.join(output_dir, REPORT)}",
+        f"  TensorBoard: tensorboard --logdir={storage.join(output_dir, LOGS)}",
+    ]
+
+
+def _dropout(job: Job) -> dict[str, float]:
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob")
+    return {name: getattr(job.config, name) for name in names}
+
+
+def _said_by(sources: Mapping[str, str], name: str) -> str:
+    return f"  ({sources[name]})" if name in sources else ""
+
+
+def _few(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:20]) + (", …" if len(labels) > 20 else "")
+
+
+def _data_line(data: Data) -> str:
+    split, features = data
+    some = f" of {split.in_file:,}" if split.in_file != len(split.examples) else ""
+    longest = int(features.sizes.max(initial=0))
+    cut = f"{features.cut / max(len(split.examples), 1):.1%} of them cut"
+    return (
+        f"{split.name}: {len(split.examples):,}{some} examples in {len(features):,} rows of up to {longest} pieces, "
+        f"{cut} ({split.path})"
+    )

@@ -1,0 +1,90 @@
+"""Several runs that differ by their seed alone: what is typical, how far they lie apart, and which is the best.
+
+OUTPUT_DIR/seed-<n>/      of each, as of a single run (see finetuning_run)
+OUTPUT_DIR/model/         a copy of the best one's
+OUTPUT_DIR/report.json    the scores of all, and their median, mean and spread
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import finetuning_history, finetuning_run, storage, task_model
+from albert_tf.finetuning_run import REPORT, Job
+
+Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic
+
+
+def seed_directory(output_dir: str, seed: int) -> str:
+    """Where the run of one of several seeds is."""
+    return storage.join(output_dir, f"seed-{seed}")
+
+
+def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) -> dict[str, Any] | None:
+    """Runs the seeds one after another and returns the report on all; None where it was asked to stop."""
+    reports = {}
+    for seed in seeds:
+        print(f"seed {seed}:", flush=True)
+        report = finetuning_run.run(job, seed_directory(output_dir, seed), seed, stop)
+        if report is None:
+            return None
+        reports[seed] = report
+        tf.keras.backend.clear_session()  # the next seed makes a model of its own
+    best = best_seed(reports, job.scored[0].split.name if job.scored else None, job.task.metrics[0])
+    _copy(storage.join(seed_directory(output_dir, best), task_model.MODEL), storage.join(output_dir, task_model.MODEL))
+    first = reports[seeds[0]]
+    report = {
+        "task": job.task.name,
+        "seeds": list(seeds),
+        "best_seed": best,
+        "metric": job.task.metrics[0],
+        "scores": {str(seed): report["scores"] for seed, report in reports.items()},
+        "summary": summary([report["scores"] for report in reports.values()]),
+        "collapse_warning_at": {str(seed): report["collapse_warning_at"] for seed, report in reports.items()},
+        "settings": {name: value for name, value in first["settings"].items() if name != "seed"},
+        **job.about,
+        "seconds": sum(report["seconds"] for report in reports.values()),
+    }
+    storage.write_json(storage.join(output_dir, REPORT), report)
+    return report
+
+
+def best_seed(reports: Mapping[int, Mapping[str, Any]], split: str | None, metric: str) -> int:
+    """The seed with the best score, the first of equal ones; the first of all without a split."""
+    best = next(iter(reports))
+    for seed, report in reports.items():
+        if split is None:
+            break
+        value, than = report["scores"][split][metric], reports[best]["scores"][split][metric]
+        if finetuning_history.is_better(value, than, metric):
+            best = seed
+    return best
+
+
+def summary(scores: Sequence[Mapping[str, Mapping[str, float]]]) -> Summary:
+    """Median, mean, standard deviation (of a sample), least and largest of each score over the runs."""
+    result: Summary = {}
+    for split, metrics in scores[0].items():
+        result[split] = {}
+        for metric in metrics:
+            values = np.array([of_run[split][metric] for of_run in scores], np.float64)
+            result[split][metric] = {
+                "median": float(np.median(values)),
+                "mean": float(values.mean()),
+                "std": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+                "min": float(values.min()),
+                "max": float(values.max()),
+            }
+    return result
+
+
+def _copy(source: str, target: str) -> None:
+    with storage.complete_directory(target) as directory:
+        for name in storage.list_directory(source):
+            storage.copy_to_local(storage.join(source, name), os.path.join(directory, name))
