@@ -40,32 +40,32 @@ class EncodedText(NamedTuple):
 
 
 class AlignedText(NamedTuple):
-    """A text made from an original one: character i came from `original[starts[i]:ends[i]]`."""
+    """A text made from an original one: character i came from `original[starts[i]:ends[i]]`; int64 arrays."""
 
     text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
+    starts: np.ndarray
+    ends: np.ndarray
 
     @classmethod
     def of(cls, original: str) -> AlignedText:
         """The original itself."""
-        return cls(original, range(len(original)), range(1, len(original) + 1))
+        places = np.arange(len(original) + 1)
+        return cls(original, places[:-1], places[1:])
 
     def mapped(self, function: Callable[[str], str]) -> AlignedText:
         """Each character c replaced by `function(c)`."""
         replacements = {character: function(character) for character in set(self.text)}
-        parts: list[str] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        for character, start, end in zip(self.text, self.starts, self.ends):
-            replacement = replacements[character]
-            if replacement:
-                parts.append(replacement)
-                starts += [start] * len(replacement)
-                ends += [end] * len(replacement)
-            elif ends and unicodedata.category(character)[0] == "M":
-                ends[-1] = end
-        return AlignedText("".join(parts), starts, ends)
+        if all(character == replacement for character, replacement in replacements.items()):
+            return self
+        text = self.text.translate({ord(character): replacement for character, replacement in replacements.items()})
+        size_of = {character: len(replacement) for character, replacement in replacements.items()}
+        sizes = np.fromiter(map(size_of.__getitem__, self.text), np.int64, len(self.text))
+        ends = np.repeat(self.ends, sizes)
+        next_places = np.cumsum(sizes)
+        for at in np.flatnonzero(sizes == 0):
+            if next_places[at] and unicodedata.category(self.text[at])[0] == "M":
+                ends[next_places[at] - 1] = self.ends[at]
+        return AlignedText(text, np.repeat(self.starts, sizes), ends)
 
     def lowered(self) -> AlignedText:
         """In lower-case. The one rule that looks at neighbours, that of the final sigma, changes no length."""
@@ -77,12 +77,11 @@ class AlignedText(NamedTuple):
         """In the normal form NFD."""
         aligned = self.mapped(lambda character: unicodedata.normalize("NFD", character))
         # Canonical ordering: the marks behind each letter by their class. Only marks change places among each other.
-        classes = np.array([unicodedata.combining(character) for character in aligned.text], np.int64)
-        order = np.lexsort((classes, np.cumsum(classes == 0)))
-        if (np.diff(order) > 0).all():
+        classes = np.fromiter(map(unicodedata.combining, aligned.text), np.int64, len(aligned.text))
+        if not classes.any():
             return aligned
-        text, starts, ends = ([values[at] for at in order] for values in aligned)
-        return AlignedText("".join(map(str, text)), [int(at) for at in starts], [int(at) for at in ends])
+        order = np.lexsort((classes, np.cumsum(classes == 0)))
+        return AlignedText("".join(aligned.text[at] for at in order), aligned.starts[order], aligned.ends[order])
 
     def normalised(self, text: str, places: Sequence[int]) -> AlignedText:
         """After SentencePiece's normaliser, which gave `text` and tells the place that each of its characters is from.
@@ -90,48 +89,36 @@ class AlignedText(NamedTuple):
         `places` has one element more, where the last character ends. Characters from one place are from all that
         stands between it and the next place; but the mark in front of the first word is from nowhere.
         """
-        starts: list[int] = []
-        ends: list[int] = []
-        end = next_place = places[-1]
-        for place in reversed(places[:-1]):
-            if place < next_place:
-                end, next_place = next_place, place
-            starts.append(self.span(place, end)[0])
-            ends.append(self.span(place, end)[1])
-        starts.reverse()
-        ends.reverse()
-        if text.startswith(UNDERLINE) and places[0] == places[1]:
-            ends[0] = starts[0]
-        return AlignedText(text, starts, ends)
+        bounds = np.asarray(places, np.int64)
+        firsts = bounds[:-1]
+        lasts = bounds[np.minimum(np.searchsorted(bounds, firsts, side="right"), len(text))]
+        if text.startswith(UNDERLINE) and bounds[0] == bounds[1]:
+            lasts[0] = firsts[0]
+        return AlignedText(text, *self.spans(firsts, lasts))
 
-    def span(self, first: int, last: int) -> tuple[int, int]:
-        """The original characters of `text[first:last]`; no character where there is none."""
-        if first < last:
-            return self.starts[first], self.ends[last - 1]
-        at = self.starts[first] if first < len(self.starts) else self.ends[-1] if self.ends else 0
-        return at, at
+    def spans(self, firsts: np.ndarray, lasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The original characters of each `text[first:last]`, first ones and those behind; equal where it is empty."""
+        starts = np.append(self.starts, self.ends[-1:] if len(self.ends) else 0)[firsts]
+        return starts, np.where(firsts < lasts, np.append(self.ends, 0)[lasts - 1], starts)
 
-    def encoded(self, ids: Sequence[int], bounds: Sequence[tuple[int, int]]) -> EncodedText:
-        """The pieces `ids`, of which piece i is `text[slice(*bounds[i])]`."""
-        spans = np.array([self.span(*bound) for bound in bounds], np.int32).reshape(-1, 2)
-        starts = np.minimum.accumulate(spans[::-1, 0])[::-1]
-        return EncodedText(np.asarray(ids, np.int32), starts, np.maximum.accumulate(spans[:, 1]))
+    def encoded(self, ids: Sequence[int], bounds: Sequence[int]) -> EncodedText:
+        """The pieces `ids`; `bounds` are two numbers for each: piece i is `text[bounds[2 * i] : bounds[2 * i + 1]]`."""
+        starts, ends = self.spans(np.asarray(bounds[::2], np.int64), np.asarray(bounds[1::2], np.int64))
+        starts = np.minimum.accumulate(starts[::-1])[::-1]
+        return EncodedText(*(np.asarray(v, np.int32) for v in (ids, starts, np.maximum.accumulate(ends))))
 
 
 def cleaned(text: str, do_lower_case: bool, keep_accents: bool) -> AlignedText:
     """`text_cleanup.clean`, with the places."""
-    words: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    for word in _WORDS.finditer(text):
-        first, last = word.span()
-        if words:
-            starts.append(ends[-1])
-            ends.append(first)
-        words.append(word.group())
-        starts.extend(range(first, last))
-        ends.extend(range(first + 1, last + 1))
-    aligned = AlignedText(" ".join(words), starts, ends)
+    words = [match.span() for match in _WORDS.finditer(text)]
+    kept = np.ones(len(text), bool)  # of each run of spaces the first one, which is from the whole run
+    ends = np.arange(1, len(text) + 1)
+    for before, after in zip([(0, 0), *words], [*words, (len(text), len(text))]):
+        kept[before[1] : after[0]] = False
+        if before[1] and after[0] < len(text):
+            kept[before[1]] = True
+            ends[before[1]] = after[0]
+    aligned = AlignedText(" ".join(text[first:last] for first, last in words), np.flatnonzero(kept), ends[kept])
     if not aligned.text.isascii():
         aligned = aligned.mapped(replace_surrogate if keep_accents else decompose_without_marks)
     return aligned.lowered() if do_lower_case else aligned

@@ -187,17 +187,19 @@ class SentencePieceTokenizer(Tokenizer):
         cleaned = character_offsets.cleaned(text, self.do_lower_case, self.keep_accents)
         aligned = cleaned.normalised(*self._processor.normalize(cleaned.text, with_offsets=True))
         ids: list[int] = []
-        bounds: list[tuple[int, int]] = []
+        bounds: list[int] = []
         at = 0
         for piece, piece_id in self._encode_raw(cleaned.text):
-            parts = self._replaced.get(piece_id, [(piece, piece_id)])
-            sizes = character_offsets.part_sizes(piece, [part for part, _ in parts])
-            if self._processor.is_byte(piece_id):  # "<0xE2>": the first byte of a character, or one more of it
+            parts, sizes = [(piece, piece_id)], [len(piece)]
+            if piece_id in self._replaced:
+                parts = self._replaced[piece_id]
+                sizes = character_offsets.part_sizes(piece, [part for part, _ in parts])
+            elif self._processor.is_byte(piece_id):  # "<0xE2>": the first byte of a character, or one more of it
                 at -= 0x80 <= int(piece[3:5], 16) < 0xC0
                 sizes = [1]
             for (_, part_id), size in zip(parts, sizes):
                 ids.append(part_id)
-                bounds.append((at, at + size))
+                bounds += (at, at + size)
                 at += size
         return aligned.encoded(ids, bounds)
 

@@ -158,17 +158,17 @@ class WordPieceTokenizer(Tokenizer):
     def encode_with_offsets(self, text: str) -> EncodedText:
         aligned = _aligned_words(text, self.do_lower_case, self.keep_accents)
         ids: list[int] = []
-        bounds: list[tuple[int, int]] = []
+        bounds: list[int] = []
         for word in re.finditer(r"\S+", aligned.text):
             start, end = word.span()
             word_ids = self._cache.get(word.group()) or self._encode_word(word.group())
             ids += word_ids
             if word_ids == [self.unk_id]:
-                bounds.append((start, end))
+                bounds += (start, end)
                 continue
             for number, piece_id in enumerate(word_ids):
                 next_start = start + len(self._pieces[piece_id]) - (len(CONTINUATION) if number else 0)
-                bounds.append((start, next_start))
+                bounds += (start, next_start)
                 start = next_start
         return aligned.encoded(ids, bounds)
 

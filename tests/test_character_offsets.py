@@ -129,14 +129,16 @@ def test_pieces_that_are_bytes():
 
 def test_time_grows_with_the_length_alone():
     def seconds(name: str, repeats: int) -> float:
-        start = time.perf_counter()
-        tokenizer(name).encode_with_offsets("Łódź, the café of 12,345 Straßen; " * repeats)
-        return time.perf_counter() - start
+        text = "Łódź, the café of 12,345 Straßen; " * repeats
+        times = []
+        for _ in range(4):  # the best of several, since the machine has other work too
+            start = time.perf_counter()
+            tokenizer(name).encode_with_offsets(text)
+            times.append(time.perf_counter() - start)
+        return min(times)
 
     for name in VOCABULARIES:
-        seconds(name, 10)
-        short = min(seconds(name, 200) for _ in range(3))
-        assert seconds(name, 1600) < 24 * short
+        assert seconds(name, 2000) < 24 * seconds(name, 250)
 
 
 def test_a_decomposed_text_keeps_the_canonical_order():
