@@ -7,6 +7,7 @@ where a stopped run was, with the very numbers it would have had.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 import signal
@@ -40,14 +41,7 @@ OWN_FILES = ("text", "text_file", "choice", "choice_file")
 _TEXT_COLUMNS = ("text_column", "text_b_column", "problem_type", "label_separator")
 _CHOICE_COLUMNS = ("choice_columns", "passage_column", "question_column")
 _COLUMNS = (*_TEXT_COLUMNS, *_CHOICE_COLUMNS, "label_column", "id_column", "has_header")
-_KIND_SETTINGS = (
-    "doc_stride",
-    "max_query_length",
-    "max_answer_length",
-    "n_best_size",
-    "null_score_threshold",
-    "max_qa_length",
-)
+_FLAG_OF_SETTING = {"null_threshold": "null_score_threshold"}  # where the two have different names
 _MOST_EVALUATIONS, _LEAST_LOG_LINES, _MOST_LOG_STEPS = 20, 50, 50
 # Parts of `finetuning.Settings` that decide how often something is written, but not what comes out.
 _WITHOUT_EFFECT_ON_THE_RESULT = ("save_checkpoints_steps",)
@@ -256,27 +250,29 @@ def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: 
     recipe = recipes.find_recipe(task.name, source.config)
     sources = dict(recipe.sources)
 
-    def value_of(name: str, field: str = "", flag: str = "") -> Any:
-        """The value of a flag, else that of the recipe's field; who says so is noted under `name`."""
-        given = FLAGS[flag or name].value
-        sources[name] = recipe.sources.get(field or name, "") if given is None else f"--{flag or name}"
-        return getattr(recipe, field or name) if given is None else given
+    def chosen(name: str, flag: str, given: Any, of_recipe: str) -> Any:
+        """The value of a flag, else that of the recipe; who says so is noted under `name`."""
+        sources[name] = recipe.sources.get(of_recipe, "") if given is None else f"--{flag}"
+        return getattr(recipe, of_recipe) if given is None else given
 
-    config = source.config.replace(
-        hidden_dropout_prob=value_of("hidden_dropout_prob", "encoder_dropout", "hidden_dropout"),
-        attention_probs_dropout_prob=value_of("attention_probs_dropout_prob", "encoder_dropout", "attention_dropout"),
-        classifier_dropout_prob=value_of("classifier_dropout_prob", "classifier_dropout", "classifier_dropout"),
-    )
+    rates = {
+        "hidden_dropout_prob": ("hidden_dropout", FLAGS.hidden_dropout, "encoder_dropout"),
+        "attention_probs_dropout_prob": ("attention_dropout", FLAGS.attention_dropout, "encoder_dropout"),
+        "classifier_dropout_prob": ("classifier_dropout", FLAGS.classifier_dropout, "classifier_dropout"),
+    }
+    config = source.config.replace(**{name: chosen(name, *values) for name, values in rates.items()})
+    length = chosen("max_seq_length", "max_seq_length", FLAGS.max_seq_length, "max_seq_length")
     kind = kind_of(
         task,
         find_labels(task, splits[TRAIN].examples),
-        max_seq_length=checked_length(value_of("max_seq_length"), config),
+        max_seq_length=checked_length(length, config),
         **kind_settings(task, recipe, sources),
     )
     data = {name: Data(split, features_of(kind, split, source.tokenizer)) for name, split in splits.items()}
-    batch = value_of("train_batch_size")
+    batch = chosen("train_batch_size", "train_batch_size", FLAGS.train_batch_size, "train_batch_size")
+    rate = chosen("learning_rate", "learning_rate", FLAGS.learning_rate, "learning_rate")
     distribution.per_replica_batch(batch, strategy, FLAGS.gradient_accumulation_steps)
-    settings = find_settings(recipe, data[TRAIN], batch, value_of("learning_rate"), sources)
+    settings = find_settings(recipe, data[TRAIN], batch, rate, sources)
     job = Job(
         task=task,
         kind=kind,
@@ -311,19 +307,29 @@ def kind_settings(task: Task, recipe: Recipe, sources: dict[str, str]) -> dict[s
     """Further settings of the kind of task: flags, else the recipe's; None leaves the kind its default."""
     from albert_tf.task_kinds.catalogue import settings_of
 
+    values = settings_by_flags(task)
+    for name in values:
+        sources[name] = f"--{_FLAG_OF_SETTING.get(name, name)}"
+    of_recipe = {name: getattr(recipe, name, None) for name in settings_of(task.head) if name != "max_seq_length"}
+    return {**of_recipe, **values}
+
+
+def settings_by_flags(task: Task) -> dict[str, Any]:
+    """The settings of the kind of task, beside `max_seq_length`, that flags are given for."""
+    from albert_tf.task_kinds.catalogue import settings_of
+
+    values = {
+        "doc_stride": FLAGS.doc_stride,
+        "max_query_length": FLAGS.max_query_length,
+        "max_answer_length": FLAGS.max_answer_length,
+        "n_best_size": FLAGS.n_best_size,
+        "null_threshold": FLAGS.null_score_threshold,
+        "max_qa_length": FLAGS.max_qa_length,
+    }
     known = settings_of(task.head)
-    refuse_flags(
-        [name for name in _KIND_SETTINGS if name not in known],
-        f"have no effect on {task.title}: its settings are {', '.join(known)}",
-    )
-    values = {}
-    for name in _KIND_SETTINGS:
-        if name in known:
-            given = FLAGS[name].value
-            values[name] = getattr(recipe, name, None) if given is None else given
-            if given is not None:
-                sources[name] = f"--{name}"
-    return values
+    others = [_FLAG_OF_SETTING.get(name, name) for name in values if name not in known]
+    refuse_flags(others, f"have no effect on {task.title}: the settings of its kind are {', '.join(known)}")
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def features_of(kind: TaskKind, split: Split, tokenizer: Tokenizer) -> Any:
@@ -391,7 +397,7 @@ def claim_output_directory(job: Job) -> None:
         restart_on_collapse=job.restarts,
         several_seeds=FLAGS.seeds > 1,
     )
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    settings = json.loads(json.dumps(settings))  # as it will be read again
     changed = checkpointing.changed_settings(FLAGS.output_dir, settings)
     if changed:
         raise InputError(
@@ -415,8 +421,11 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
             f"--output_dir={FLAGS.output_dir} has no fine-tuned model to use: train one first (--do_train), or name "
             "one with --model"
         )
+    changes = settings_by_flags(task)
+    if FLAGS.max_seq_length is not None:
+        changes["max_seq_length"] = FLAGS.max_seq_length
     with strategy.scope():
-        model, tokenizer, kind, _ = task_model.load(path, **changed_settings_of_use(task))
+        model, tokenizer, kind, _ = task_model.load(path, **changes)
     if kind.head.kind != task.head:
         raise InputError(
             f"{path} has the head {kind.head.kind}, but {task.title} needs {task.head}: is it of this task?"
@@ -428,15 +437,6 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
     finetuning_report.print_use(scores, files)
     return 0
-
-
-def changed_settings_of_use(task: Task) -> dict[str, Any]:
-    """What the flags say against the settings beside the model."""
-    from albert_tf.task_kinds.catalogue import settings_of
-
-    names = [name for name in ("max_seq_length", *_KIND_SETTINGS) if FLAGS[name].value is not None]
-    refuse_flags([name for name in names if name not in settings_of(task.head)], f"have no effect on {task.title}")
-    return {name: FLAGS[name].value for name in names}
 
 
 # What went wrong
@@ -529,10 +529,10 @@ def define_model_flags() -> None:
     flags.DEFINE_integer("n_best_size", None, "SQuAD: answers kept of each question.", lower_bound=1)
     flags.DEFINE_float("null_score_threshold", None, "SQuAD 2.0: odds above which there is no answer.")
     flags.DEFINE_integer("max_qa_length", None, "Choices: the most pieces of question and choice.", lower_bound=1)
-    for name in ("hidden_dropout", "attention_dropout", "classifier_dropout"):
-        flags.DEFINE_float(
-            name, None, "A rate of dropout in training; by default the recipe's.", lower_bound=0.0, upper_bound=0.99
-        )
+    rate: dict[str, Any] = {"lower_bound": 0.0, "upper_bound": 0.99}
+    flags.DEFINE_float("hidden_dropout", None, "Dropout in the encoder; by default the recipe's.", **rate)
+    flags.DEFINE_float("attention_dropout", None, "Dropout of attention; by default the recipe's.", **rate)
+    flags.DEFINE_float("classifier_dropout", None, "Dropout before the head; by default the recipe's.", **rate)
 
 
 def define_training_flags() -> None:
