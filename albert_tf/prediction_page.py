@@ -17,10 +17,6 @@ from albert_tf.tasks.examples import Example, Prediction, QuestionExample
 
 MAX_ROWS = 500
 
-_ORDER = {
-    True: "The worst first, by the probability of what the file says, or by the distance from its number.",
-    False: "The least certain first: the file tells no labels.",
-}
 _LEGEND = (
     '<p class="note">In a context <mark class="gold">an answer of the file</mark>, '
     '<mark class="predicted">the predicted one</mark>, and <mark class="both">both</mark>.</p>\n'
@@ -78,12 +74,20 @@ def page(
     parts = [
         _facts(judgements, scores or {}),
         overview(examples, predictions, labels),
-        f'<h2>Predictions</h2>\n<p class="note">{_ORDER[any(one.has_gold for one in judgements)]}{left_out}</p>\n',
+        f'<h2>Predictions</h2>\n<p class="note">{_order(judgements)}{left_out}</p>\n',
         _LEGEND if any(isinstance(example, QuestionExample) for example in examples) else "",
         _tools(any(one.is_right is not None for one in judgements)),
         *(article(examples[at], predictions[at], judgements[at], labels) for at in shown),
     ]
     return document(title, "".join(parts))
+
+
+def _order(judgements: Sequence[Judgement]) -> str:
+    if not any(one.has_gold for one in judgements):
+        return "The least certain first, for the file tells no labels."
+    if any(one.gold_probability is not None for one in judgements):
+        return "The worst first: the smaller the probability of what the file says, the higher up."
+    return "The worst first: the farther from what the file says, the higher up."
 
 
 def _facts(judgements: Sequence[Judgement], scores: Mapping[str, float]) -> str:

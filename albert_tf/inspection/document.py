@@ -40,7 +40,7 @@ def folded(text: str, label: str = "") -> str:
         text: as in the file.
         label: what stands in front of it, such as "A".
     """
-    prefix = f'<span class="part">{escaped(label)}</span> ' if label else ""
+    prefix = f'<bdi class="part">{escaped(label)}</bdi> ' if label else ""
     if len(text) <= FOLDED_CHARACTERS:
         return block(prefix + escaped(text))
     return block(prefix + escaped(text[:_SHOWN_CHARACTERS]) + " …") + unfolding(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from albert_tf.inspection.document import escaped
 
-_LEFT, _TOP, _RIGHT, _BOTTOM = 64, 30, 16, 44
+_LEFT, _TOP, _RIGHT, _BOTTOM = 64, 30, 24, 44
 _TICKS = 5
 
 
@@ -30,7 +30,7 @@ def scatter(points: Sequence[tuple[float, float]], x_name: str, y_name: str) -> 
 def curve(points: Sequence[tuple[float, float]], title: str, marked: Sequence[float] = (), x_name: str = "step") -> str:
     """A curve through points (x, y), those at the x in `marked` as dots with their value."""
     x_axis, y_axis = _axis([x for x, _ in points]), _axis([y for _, y in points])
-    to_x, to_y, width, height, frame = _frame(x_axis, y_axis, 460, 260, x_name, "", title)
+    to_x, to_y, width, height, frame = _frame(x_axis, y_axis, 385, 240, x_name, "", title)
     path = " ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in points)
     dots = "".join(f'<circle class="dot" cx="{to_x(x):.1f}" cy="{to_y(y):.1f}" r="2.5"/>' for x, y in points[:1])
     for x, y in points:

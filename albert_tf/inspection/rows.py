@@ -108,11 +108,11 @@ def _letter(index: int) -> str:
 
 def _answer(example: QuestionExample, prediction: AnswerPrediction, labels: Sequence[str]) -> _Parts:
     del labels
-    heads = [("predicted", isolated(prediction.text) or NO_ANSWER)]
+    heads = [("predicted", isolated(prediction.text or NO_ANSWER))]
     spans = []
     if example.answers is not None:
         texts = dict.fromkeys(answer.text for answer in example.answers)
-        heads.insert(0, ("gold", " or ".join(map(isolated, texts)) or NO_ANSWER))
+        heads.insert(0, ("gold", " or ".join(map(isolated, texts or [NO_ANSWER]))))
         spans = [(answer.start, answer.start + len(answer.text)) for answer in example.answers]
     if prediction.null_odds is not None:
         heads.append(("probability of no answer", f"{probability_of_no_answer(prediction):.3f}"))
@@ -122,7 +122,7 @@ def _answer(example: QuestionExample, prediction: AnswerPrediction, labels: Sequ
         gold = {text for text in (answer.text for answer in example.answers or ())}
         best = [
             _Bar(
-                isolated(one["text"]) if one["text"] else NO_ANSWER,
+                isolated(one["text"] or NO_ANSWER),
                 float(one["probability"]),
                 one["text"] in gold or (not one["text"] and example.is_impossible),
                 one["text"] == prediction.text,

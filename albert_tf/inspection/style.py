@@ -59,7 +59,7 @@ ol.bars { list-style: none; margin: .4rem 0; padding: 0; } ol.bars li { display:
 .is { font-size: .8rem; border-radius: 9px; padding: .05rem .5rem; margin-inline-start: .4rem; white-space: nowrap; }
 .is.gold { background: var(--gold); } .is.predicted { background: var(--predicted); }
 .words { line-height: 2.6; } .word { display: inline-block; line-height: 1.15; text-align: center;
-  vertical-align: top; margin-top: .45rem; }
+  vertical-align: top; margin: .45rem 1px 0; }
 .word.tagged { background: var(--predicted); border-radius: 4px; padding: 0 .25rem; }
 .word.good { background: var(--gold); } .word.bad { outline: 2px solid var(--bad); border-radius: 4px;
   padding: 0 .25rem; } .word.cut { opacity: .55; }
