@@ -1,0 +1,244 @@
+"""Whether pre-training helps: fine-tuning from a model pre-trained for an hour against the same from random weights.
+
+    python benchmarks/does_it_learn.py --input_file='../shared/data/corpus_en/*.txt.gz' --output=output/does_it_learn
+
+Trains a vocabulary, prepares the text, measures how fast the machine trains, pre-trains for about `--minutes`, and then
+fine-tunes every task in `TASKS` with each seed from both starts, all settings alike. The result is in OUTPUT/table.md
+and table.json. Every stage is one command, printed before it runs; what is complete is not done again, so a stopped
+run goes on when it is started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from albert_tf import files
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+
+# Small enough that an hour on two cores reads the corpus twice.
+CONFIG = {
+    "hidden_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "embedding_size": 128,
+    "max_position_embeddings": 512,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+VOCAB_SIZE = 8000
+LENGTH = 128
+PRETRAINING = {"optimizer": "lamb", "train_batch_size": 32, "learning_rate": 0.01}
+WARMUP_SHARE = 0.05
+TIMED_STEPS = (50, 200)  # the difference of two runs is without start-up
+
+# Task to its metric in the table and the flags of albert_tf.run_finetuning; files are named below --data_dir.
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sst-2": (
+        "accuracy",
+        {
+            "train_file": "glue/SST-2/train.tsv",
+            "dev_file": "glue/SST-2/dev.tsv",
+            "max_train_examples": 8000,
+            "num_train_epochs": 3,
+        },
+    ),
+    "cola": (
+        "matthews",
+        {"train_file": "glue/CoLA/train.tsv", "dev_file": "glue/CoLA/dev.tsv", "num_train_epochs": 3},
+    ),
+    "qnli": (
+        "accuracy",
+        {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 8},
+    ),
+    "squad1.1": (
+        "f1",
+        {
+            "train_file": "squad/train_slice-v1.1.json",
+            "dev_file": "squad/dev_slice-v1.1.json",
+            "doc_stride": 64,
+            "num_train_epochs": 5,
+        },
+    ),
+}
+FINETUNING = {"max_seq_length": LENGTH, "train_batch_size": 32, "learning_rate": 3e-4}
+STARTS = ("pre-trained", "random")
+
+
+def run(module: str, **arguments: Any) -> None:
+    """Prints a command and runs it; its failure, which it has told, ends this script too."""
+    command = ["-m", module]
+    for name, value in arguments.items():
+        command.append(f"--{name}={value}" if not isinstance(value, bool) else f"--{'' if value else 'no'}{name}")
+    print(f"\n$ python {shlex.join(command)}", flush=True)
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    code = subprocess.run([sys.executable, *command], env=environment).returncode
+    if code:
+        sys.exit(code)
+
+
+def pretrained(output: pathlib.Path, input_file: str, minutes: float, steps: int | None) -> pathlib.Path:
+    """The pre-trained model's directory, made where it is not there yet."""
+    vocabulary, records, config = output / "vocabulary.model", output / "records", output / "albert_config.json"
+    if not vocabulary.exists():
+        run(
+            "data_prep.train_sentencepiece",
+            input_file=input_file,
+            output_prefix=vocabulary.with_suffix(""),
+            vocab_size=VOCAB_SIZE,
+            input_sentence_size=100_000,
+        )
+    if not (records / "metadata.json").exists():
+        run(
+            "data_prep.create_pretraining_data",
+            input_file=input_file,
+            output_dir=records,
+            spm_model_file=vocabulary,
+            max_seq_length=LENGTH,
+            dupe_factor=3,
+            eval_fraction=0.01,
+            split_sentences=True,
+        )
+    if not config.exists():
+        files.write_json(config, {"vocab_size": VOCAB_SIZE, **CONFIG})
+    model = output / "pretraining" / "model"
+    if not model.exists():
+        pretrain(
+            output,
+            "pretraining",
+            steps or planned_steps(output, minutes),
+            save_checkpoints_steps=500,
+            eval_interval=2000,
+        )
+    return model
+
+
+def planned_steps(output: pathlib.Path, minutes: float) -> int:
+    """How many steps fit into the time, as measured when first asked."""
+    path = output / "plan.json"
+    if not path.exists():
+        seconds = []
+        for steps in TIMED_STEPS:
+            shutil.rmtree(output / "timing", ignore_errors=True)
+            start = time.monotonic()
+            pretrain(output, "timing", steps, save_checkpoints_steps=0, eval_interval=0, do_eval=False)
+            seconds.append(time.monotonic() - start)
+        shutil.rmtree(output / "timing")
+        speed = (TIMED_STEPS[1] - TIMED_STEPS[0]) / (seconds[1] - seconds[0])
+        files.write_json(path, {"minutes": minutes, "steps_per_second": speed, "steps": int(60 * minutes * speed)})
+    return json.loads(path.read_text())["steps"]
+
+
+def pretrain(output: pathlib.Path, name: str, steps: int, **others: Any) -> None:
+    evaluation = {} if others.get("do_eval") is False else {"eval_input_file": output / "records" / "eval-*.tfrecord"}
+    run(
+        "albert_tf.run_pretraining",
+        input_file=output / "records" / "train-*.tfrecord",
+        albert_config_file=output / "albert_config.json",
+        output_dir=output / name,
+        num_train_steps=steps,
+        num_warmup_steps=int(WARMUP_SHARE * steps),
+        **PRETRAINING,
+        **evaluation,
+        **others,
+    )
+
+
+def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, seeds: int) -> list[dict[str, Any]]:
+    """Fine-tunes what is not yet; one line of the table for each task."""
+    beginnings = {
+        "pre-trained": {"model": model},
+        "random": {
+            "albert_config_file": output / "albert_config.json",
+            "spm_model_file": output / "vocabulary.model",
+        },
+    }
+    lines = []
+    for task, (metric, settings) in TASKS.items():
+        settings = {name: data / value if name.endswith("_file") else value for name, value in settings.items()}
+        summaries = {}
+        for start in STARTS:
+            directory = output / "finetuning" / start / task
+            if not (directory / "report.json").exists():
+                run(
+                    "albert_tf.run_finetuning",
+                    task=task,
+                    output_dir=directory,
+                    cache_dir=output / "features",
+                    seeds=seeds,
+                    tensorboard=False,
+                    **beginnings[start],
+                    **FINETUNING,
+                    **settings,
+                )
+            report = files.read_json(directory / "report.json")
+            summaries[start] = report["summary"]["dev"][metric]
+        lines.append(line(task, metric, summaries))
+    return lines
+
+
+def line(task: str, metric: str, summaries: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """A line of the table; the spread is how far best and worst seed lie apart, of the start where that is more."""
+    difference = summaries["pre-trained"]["mean"] - summaries["random"]["mean"]
+    spread = max(of_start["max"] - of_start["min"] for of_start in summaries.values())
+    return {
+        "task": task,
+        "metric": metric,
+        **summaries,
+        "difference": difference,
+        "spread": spread,
+        "is_larger_than_spread": difference > spread,
+    }
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """The lines in Markdown, all scores in percent."""
+    rows = [
+        "| task, metric | pre-trained: mean (least to most) | random: mean (least to most) | difference | spread |",
+        "|---|---|---|---|---|",
+    ]
+    for one in lines:
+        cells = [
+            "{mean:.1f} ({min:.1f} to {max:.1f})".format(**{name: 100 * value for name, value in one[start].items()})
+            for start in STARTS
+        ]
+        numbers = f"{100 * one['difference']:+.1f} | {100 * one['spread']:.1f}"
+        rows.append(f"| {one['task']}, {one['metric']} | {' | '.join(cells)} | {numbers} |")
+    return "\n".join(rows) + "\n"
+
+
+def main() -> None:
+    shared = REPOSITORY.parent / "shared" / "data"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input_file", default=str(shared / "corpus_en" / "*.txt.gz"), help="text to pre-train on")
+    parser.add_argument("--data_dir", default=str(shared), help="where the files in TASKS are")
+    parser.add_argument("--output", default="output/does_it_learn", help="folder for all that is made")
+    parser.add_argument("--minutes", type=float, default=60, help="of pre-training, at the speed measured before it")
+    parser.add_argument("--steps", type=int, help="of pre-training, in place of the measured number")
+    parser.add_argument("--seeds", type=int, default=3, help="of each fine-tuning; 2 or more")
+    arguments = parser.parse_args()
+    output = pathlib.Path(arguments.output).resolve()
+    model = pretrained(output, arguments.input_file, arguments.minutes, arguments.steps)
+    lines = finetuned(output, pathlib.Path(arguments.data_dir).resolve(), model, arguments.seeds)
+    files.write_json(output / "table.json", lines)
+    text = table(lines)
+    with files.atomic_write(output / "table.md", "w") as file:
+        file.write(text)
+    print(f"\n{text}\n{output / 'table.md'}")
+
+
+if __name__ == "__main__":
+    main()
