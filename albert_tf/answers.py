@@ -40,7 +40,7 @@ def span_candidates(
     end_logits: np.ndarray,
     window: WindowPieces,
     *,
-    n_best_size: int,
+    tried: int,
     max_answer_length: int,
 ) -> Candidates:
     """Of the span head: each of the best starts with each of the best ends, where the two make an answer.
@@ -48,35 +48,34 @@ def span_candidates(
     Args:
         start_logits, end_logits: [S].
         window: see there.
-        n_best_size: how many starts and ends are tried.
+        tried: how many starts and ends, the best of all positions; those outside the context are no answers.
         max_answer_length: the most pieces of an answer.
     """
-    starts = np.argsort(-start_logits, kind="stable")[:n_best_size]
-    ends = np.argsort(-end_logits, kind="stable")[:n_best_size]
+    starts = np.argsort(-start_logits, kind="stable")[:tried]
+    ends = np.argsort(-end_logits, kind="stable")[:tried]
     pairs = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
     return _candidates(*pairs, start_logits[pairs[0]], end_logits[pairs[1]], window, max_answer_length)
 
 
-def beam_candidates(
-    start_index: np.ndarray,
-    start_log_probs: np.ndarray,
-    end_index: np.ndarray,
-    end_log_probs: np.ndarray,
-    window: WindowPieces,
-    *,
-    max_answer_length: int,
-) -> Candidates:
-    """Of the answerable span head: each start with its own ends, where the two make an answer.
+class Beam(NamedTuple):
+    """What the search of the answerable span head found in a window.
 
-    Args:
-        start_index, start_log_probs: [k1].
-        end_index, end_log_probs: [k1*k2], the ends of the first start before those of the second.
-        window: see there.
-        max_answer_length: the most pieces of an answer.
+    Attributes:
+        starts, start_log_probs: [k1].
+        ends, end_log_probs: [k1*k2], the ends of the first start before those of the second.
     """
-    ends_each = len(end_index) // len(start_index)
-    starts, scores = np.repeat(start_index, ends_each), np.repeat(start_log_probs, ends_each)
-    return _candidates(starts, end_index, scores, end_log_probs, window, max_answer_length)
+
+    starts: np.ndarray
+    start_log_probs: np.ndarray
+    ends: np.ndarray
+    end_log_probs: np.ndarray
+
+
+def beam_candidates(beam: Beam, window: WindowPieces, *, max_answer_length: int) -> Candidates:
+    """Of the answerable span head: each start with its own ends, where the two make an answer."""
+    ends_each = len(beam.ends) // len(beam.starts)
+    starts, scores = np.repeat(beam.starts, ends_each), np.repeat(beam.start_log_probs, ends_each)
+    return _candidates(starts, beam.ends, scores, beam.end_log_probs, window, max_answer_length)
 
 
 def _candidates(

@@ -114,37 +114,48 @@ class AnswerKind:
     def predictions(
         self, kept: Mapping[str, Sequence[np.ndarray]], features: FeatureSet, examples: Sequence[QuestionExample]
     ) -> list[AnswerPrediction]:
-        """See `TaskKind`. A question for which there is no answer at all gets "" in its place."""
+        """See `TaskKind`. A question whose context has no piece, or none that the search found, gets the answer ""."""
         ends = np.searchsorted(features.example_indices, np.arange(len(examples)), side="right")
         starts = features.starts
         predictions, first = [], 0
         for example, end in zip(examples, ends.tolist()):
-            candidates = [self._candidates(kept, features, row, int(starts[row])) for row in range(first, end)]
-            n_best = answers.best_answers(example.context, candidates, self.n_best_size)
+            windows = [(row, self._window(features, row, int(starts[row]))) for row in range(first, end)]
             null_odds = None
             if self._is_answerable:
-                null_odds = min((float(kept[_NULL_OUTPUT][row]) for row in range(first, end)), default=NO_WINDOW)
+                candidates = [self._beam(kept, row, window) for row, window in windows]
+                null_odds = min((float(kept[_NULL_OUTPUT][row]) for row, _ in windows), default=NO_WINDOW)
+            else:
+                candidates = [self._spans(kept, row, window, self.n_best_size) for row, window in windows]
+            n_best = answers.best_answers(example.context, candidates, self.n_best_size)
+            if not n_best and not self._is_answerable:  # all of the best ones stand in the question or end too early
+                candidates = [self._spans(kept, row, window, int(features.sizes[row])) for row, window in windows]
+                n_best = answers.best_answers(example.context, candidates, self.n_best_size)
             predictions.append(self._prediction(example, n_best, null_odds))
             first = end
         return predictions
 
-    def _candidates(
-        self, kept: Mapping[str, Sequence[np.ndarray]], features: FeatureSet, row: int, start: int
-    ) -> answers.Candidates:
+    def _window(self, features: FeatureSet, row: int, start: int) -> answers.WindowPieces:
         first = int(features.first_sizes[row])
         of_context = slice(start + first, start + int(features.sizes[row]) - 1)
-        window = answers.WindowPieces(
+        return answers.WindowPieces(
             first,
             features.per_piece[answer_windows.CHARACTER_STARTS][of_context],
             features.per_piece[answer_windows.CHARACTER_ENDS][of_context],
             features.per_piece[answer_windows.IS_MAX_CONTEXT][of_context] > 0,
         )
+
+    def _spans(
+        self, kept: Mapping[str, Sequence[np.ndarray]], row: int, window: answers.WindowPieces, tried: int
+    ) -> answers.Candidates:
+        start_logits, end_logits = (np.asarray(kept[name][row]) for name in _SPAN_OUTPUTS)
         most = self.max_answer_length
-        if self._is_answerable:
-            beam = {name.replace("_top", ""): np.asarray(kept[name][row]) for name in _BEAM_OUTPUTS}
-            return answers.beam_candidates(window=window, max_answer_length=most, **beam)
-        logits = {name: np.asarray(kept[name][row]) for name in _SPAN_OUTPUTS}
-        return answers.span_candidates(window=window, n_best_size=self.n_best_size, max_answer_length=most, **logits)
+        return answers.span_candidates(start_logits, end_logits, window, tried=tried, max_answer_length=most)
+
+    def _beam(
+        self, kept: Mapping[str, Sequence[np.ndarray]], row: int, window: answers.WindowPieces
+    ) -> answers.Candidates:
+        beam = (np.asarray(kept[name][row]) for name in _BEAM_OUTPUTS)
+        return answers.beam_candidates(answers.Beam(*beam), window, max_answer_length=self.max_answer_length)
 
     def _prediction(
         self, example: QuestionExample, n_best: tuple[dict[str, Any], ...], null_odds: float | None
