@@ -14,7 +14,7 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(w for words in TELLING
 CONFIG: dict[str, Any] = {
     "vocab_size": len(PIECES),
     "hidden_size": 32,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 64,
     "embedding_size": 16,

@@ -1,0 +1,475 @@
+"""albert_tf.run_finetuning, run as people run it: it learns, goes on after kill -9, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import toy_tasks as toy
+from tests.finetuning_driver import Driver, arguments
+
+STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def driver():
+    made = Driver()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> pathlib.Path:
+    return toy.write_task(tmp_path_factory.mktemp("data") / "task")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> dict[str, str]:
+    """Flags for random weights."""
+    return toy.write_model_files(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def flags(data, model) -> dict[str, Any]:
+    """A training that learns the toy task."""
+    return {
+        "task": "text",
+        "data_dir": data,
+        **model,
+        "num_train_steps": STEPS,
+        "learning_rate": 0.002,
+        "train_batch_size": 16,
+        "max_seq_length": 32,
+        "eval_every": 20,
+        "log_steps": 7,
+        "save_checkpoints_steps": 25,
+    }
+
+
+def read_report(output: pathlib.Path) -> dict[str, Any]:
+    return json.loads((output / "report.json").read_text())
+
+
+def run_alone(expect: int = 0, **flags: Any) -> str:
+    """Runs in a process of its own and returns stdout and stderr together."""
+    command = [sys.executable, "-m", "albert_tf.run_finetuning", *arguments(flags)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == expect, done.stdout
+    return done.stdout
+
+
+# One run with everything
+
+
+@pytest.fixture(scope="module")
+def whole_run(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, str]:
+    output = tmp_path_factory.mktemp("whole") / "run"
+    return output, driver.run(**flags, output_dir=output)
+
+
+def test_it_learns_and_keeps_the_best_step(whole_run):
+    output, text = whole_run
+    report = read_report(output)
+    assert report["scores"]["dev"]["accuracy"] > 0.95
+    evaluations = report["history"]["evaluation"]
+    assert [line["step"] for line in evaluations] == [20, 40, 60]
+    best = max(evaluations, key=lambda line: line["accuracy"])
+    assert report["best_step"] == best["step"] and report["scores"]["dev"]["accuracy"] == best["accuracy"]
+    assert f"the model is that of step {best['step']} of {STEPS}" in text
+    about = json.loads((output / "model/task.json").read_text())
+    assert about["task"] == "text_file" and about["scores"] == report["scores"] and about["step"] == best["step"]
+
+
+def test_everything_is_where_the_end_says(whole_run):
+    output, text = whole_run
+    for place in ("model", "predictions", "report.json", "logs"):
+        assert (output / place).exists() and str(output / place) in text
+    assert [line["step"] for line in read_report(output)["history"]["training"]] == [1, *range(7, STEPS, 7), STEPS]
+    assert len((output / "predictions/test.tsv").read_text().splitlines()) == 11
+    assert list((output / "logs/train").iterdir()) and list((output / "logs/held_out").iterdir())
+
+
+def test_the_start_tells_every_setting_and_who_says_so(whole_run):
+    _, text = whole_run
+    for expected in (
+        "RANDOM INITIALISATION",
+        "learning_rate = 0.002  (--learning_rate)",
+        "num_warmup_steps = 6  (default of albert_tf)",
+        "classifier_dropout_prob = 0.1  (default of albert_tf)",
+        "2 labels: bad, good",
+        "train: 200 examples in 200 rows",
+        "0.0% of them cut",
+        "60, of which 6 warm-up; 4.80 epochs",
+        "there is no early stop",
+    ):
+        assert expected in text, expected
+    assert text.count("\n  ") > 60
+
+
+def test_the_model_directory_needs_nothing_else(whole_run, data):
+    from albert_tf import AlbertForSequenceClassification, predicting, task_model
+    from albert_tf.tasks.text_file import text_file_task
+
+    output, _ = whole_run
+    made = task_model.load(output)
+    examples = text_file_task().read(str(data / "dev.tsv"))
+    predictions = predicting.Predictor(made.model, made.kind).predict(examples, made.tokenizer)
+    assert made.kind.scores(examples, predictions, ["accuracy"])["accuracy"] == made.about["scores"]["dev"]["accuracy"]
+    other = AlbertForSequenceClassification.from_pretrained(output / "model")
+    assert other.head.labels == ("bad", "good") and not other.load_report.missing
+
+
+# The same command after kill -9
+
+
+def test_a_run_that_was_killed_ends_like_one_that_was_not_bit_for_bit(driver, flags, whole_run, tmp_path):
+    output = tmp_path / "run"
+    kill_when(output, flags, signal.SIGKILL, step=35)
+    text, code = kill_when(output, flags, signal.SIGTERM, step=49)
+    assert code == 0 and "resuming at step 25 " in text
+    saved = int(re.search(r"stopped by SIGTERM after step (\d+), saved", text).group(1))
+    assert f"resuming at step {saved} " in driver.run(**flags, output_dir=output)
+    whole = whole_run[0]
+    for name in ("logs/training_log.jsonl", "logs/evaluation_log.jsonl", "model/model.safetensors", "model/task.json"):
+        assert (whole / name).read_bytes() == (output / name).read_bytes(), name
+    variables = f"checkpoints/step-{STEPS:08d}/variables.data-00000-of-00001"
+    assert (whole / variables).read_bytes() == (output / variables).read_bytes()
+    ours, theirs = read_report(whole), read_report(output)
+    del ours["seconds"], theirs["seconds"], ours["files"], theirs["files"]
+    assert ours == theirs
+
+
+def kill_when(output: pathlib.Path, flags: dict[str, Any], signal_number: int, step: int) -> tuple[str, int]:
+    """Starts the script, ends it by a signal when it has logged a step, and returns what it said and its exit code."""
+    command = [sys.executable, "-m", "albert_tf.run_finetuning", *arguments({**flags, "output_dir": output})]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline, log = time.monotonic() + 300, output / "logs/training_log.jsonl"
+    while not log.exists() or f'"step": {step}' not in log.read_text():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.002)
+    process.send_signal(signal_number)
+    return process.communicate()[0], process.returncode
+
+
+def test_a_run_that_is_done_does_nothing_more(driver, flags, whole_run):
+    output, _ = whole_run
+    before = (output / "logs/training_log.jsonl").read_bytes()
+    assert f"resuming at step {STEPS} " in driver.run(**flags, output_dir=output)
+    assert (output / "logs/training_log.jsonl").read_bytes() == before
+
+
+def test_changed_settings_are_refused_with_both_values(driver, flags, whole_run):
+    text = driver.run(expect=1, **{**flags, "learning_rate": 0.01, "seed": 7}, output_dir=whole_run[0])
+    assert "learning_rate was 0.002, now 0.01; seed was 42, now 7" in text and "Traceback" not in text
+
+
+# Several seeds, collapse
+
+
+@pytest.fixture(scope="module")
+def three_seeds(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, str]:
+    output = tmp_path_factory.mktemp("seeds") / "run"
+    return output, driver.run(**{**flags, "eval_every": 60}, seeds=3, output_dir=output)
+
+
+def test_three_seeds_learn_and_are_summed_up(three_seeds):
+    output, text = three_seeds
+    report = read_report(output)
+    scores = [report["scores"][str(seed)]["dev"]["accuracy"] for seed in (42, 43, 44)]
+    assert min(scores) > 0.95
+    summary = report["summary"]["dev"]["accuracy"]
+    assert summary["median"] == pytest.approx(np.median(scores)) and summary["mean"] == pytest.approx(np.mean(scores))
+    assert summary["std"] == pytest.approx(np.std(scores, ddof=1))
+    assert (summary["min"], summary["max"]) == (min(scores), max(scores))
+    assert re.search(r"split +metric +median +mean +std +min +max", text)
+    best = f"seed-{report['best_seed']}"
+    for name in ("model.safetensors", "task.json"):
+        assert (output / "model" / name).read_bytes() == (output / best / "model" / name).read_bytes()
+
+
+def test_a_seed_gives_the_same_bits_among_others_and_alone(driver, flags, three_seeds, tmp_path):
+    driver.run(**{**flags, "eval_every": 60, "seed": 44}, output_dir=tmp_path / "run")
+    expected = (three_seeds[0] / "seed-44/model/model.safetensors").read_bytes()
+    assert (tmp_path / "run/model/model.safetensors").read_bytes() == expected
+
+
+def test_a_run_that_does_not_learn_is_told_and_begun_anew_on_request(driver, flags, tmp_path):
+    stuck = {**flags, "learning_rate": 1e-9, "num_train_steps": 40, "eval_every": 40}
+    text = driver.run(**stuck, output_dir=tmp_path / "told")
+    assert text.count("WARNING: at step ") == 1 and "the model does not learn" in text
+    for advice in ("a smaller --learning_rate", "more --num_warmup_steps", "dropout 0", "--restart_on_collapse=N"):
+        assert advice in text
+    report = read_report(tmp_path / "told")
+    assert report["collapse_warning_at"] == 14 and report["guess_loss"] == pytest.approx(np.log(2))
+    assert "to the end the loss was that of a guess" in text
+
+    text = driver.run(**stuck, restart_on_collapse=1, output_dir=tmp_path / "anew")
+    assert "beginning anew with the seed 1042" in text
+    report = read_report(tmp_path / "anew")
+    assert report["collapsed_attempts"] == [{"seed": 42, "step": 14}] and report["seed"] == 1042
+    assert report["steps"] == 40
+
+
+def test_early_stop_is_said(driver, flags, tmp_path):
+    quick = {**flags, "learning_rate": 1e-9, "eval_every": 5, "early_stop_patience": 2}
+    text = driver.run(**quick, output_dir=tmp_path / "run")
+    report = read_report(tmp_path / "run")
+    assert "early stop after step 15" in text and report["early_stop"] and report["steps"] == 15
+    assert report["best_step"] == 5
+    text = driver.run(**quick, output_dir=tmp_path / "run")
+    assert "resuming at step 15 " in text and read_report(tmp_path / "run")["steps"] == 15
+
+
+# Without training
+
+
+def test_use_alone_takes_the_runs_own_model_in_one_pass(driver, flags, whole_run, tmp_path):
+    output = tmp_path / "run"
+    shutil.copytree(whole_run[0], output)
+    shutil.rmtree(output / "predictions")
+    given = {name: flags[name] for name in ("task", "data_dir")}
+    text = driver.run(**given, model="albert_base_v2", do_predict="true", output_dir=output)
+    assert f"using the model in {output}/model (--model=albert_base_v2 has no part in this)" in text
+    assert (output / "predictions/test.tsv").read_bytes() == (whole_run[0] / "predictions/test.tsv").read_bytes()
+    assert not (output / "predictions/dev.tsv").exists()
+    first = driver.run(**given, do_eval="true", output_dir=output)
+    probabilities = (output / "predictions/dev_probabilities.tsv").read_bytes()
+    assert probabilities == (whole_run[0] / "predictions/dev_probabilities.tsv").read_bytes()
+    assert driver.run(**given, do_eval="true", output_dir=output) == first
+    assert (output / "predictions/dev_probabilities.tsv").read_bytes() == probabilities
+    assert "100.00" in first or re.search(r"dev +accuracy +9\d\.\d\d", first)
+
+
+def test_use_of_a_directory_without_a_model_is_refused(driver, flags, tmp_path):
+    given = {name: flags[name] for name in ("task", "data_dir")}
+    assert "has no fine-tuned model" in driver.run(expect=1, **given, do_predict="true", output_dir=tmp_path)
+
+
+# Several devices, other precisions, other beginnings
+
+
+def test_two_devices_do_what_one_does(flags, whole_run, tmp_path):
+    short = {**flags, "num_train_steps": 10, "eval_every": 10, "log_steps": 1, "classifier_dropout": 0.0}
+    run_alone(**short, output_dir=tmp_path / "one", gradient_accumulation_steps=2)
+    run_alone(
+        **short, distribution_strategy="mirrored", num_logical_cpu_devices=2, num_devices=2, output_dir=tmp_path / "two"
+    )
+    one, two = (read_report(tmp_path / name)["history"] for name in ("one", "two"))
+    for ours, theirs in zip(one["training"], two["training"]):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+    assert one["evaluation"] == two["evaluation"]
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_learns(driver, flags, precision, tmp_path):
+    driver.run(**flags, mixed_precision=precision, output_dir=tmp_path)
+    report = read_report(tmp_path)
+    assert report["scores"]["dev"]["accuracy"] > 0.9
+    assert ("loss_scale" in report["history"]["training"][0]) == (precision == "float16")
+
+
+def test_another_tasks_model_is_a_beginning(driver, flags, whole_run, model, tmp_path):
+    rows = [(text, "yes" if label == "good" else "no", "x") for text, label in toy.texts(40, 5)]
+    for split in ("train", "dev"):
+        toy.write_tsv(tmp_path / f"other/{split}.tsv", rows, ("text", "label", "more"))
+    more = {**flags, "data_dir": tmp_path / "other", "num_train_steps": 5, "eval_every": 5}
+    more = {name: value for name, value in more.items() if name not in model}
+    text = driver.run(**more, init_from_task=whole_run[0], output_dir=tmp_path / "new")
+    assert "fine-tuned on text_file" in text and "at random: head" in text
+    text = driver.run(**{**more, "data_dir": flags["data_dir"]}, model=whole_run[0], output_dir=tmp_path / "same")
+    assert "at random" not in text
+    assert read_report(tmp_path / "same")["history"]["training"][0]["loss"] < 0.3
+
+
+def test_part_of_the_examples_and_a_cache(driver, flags, tmp_path):
+    more = {**flags, "num_train_steps": 3, "max_train_examples": 50, "cache_dir": tmp_path / "cache"}
+    text = driver.run(**more, output_dir=tmp_path / "run")
+    assert "train: 50 of 200 examples" in text
+    assert len(list((tmp_path / "cache").glob("*.npz"))) == 3
+
+
+# Every head
+
+
+def words(number: int) -> str:
+    return " ".join(toy.WORDS[(number * 7 + at) % 100] for at in range(3 + number % 5))
+
+
+def write_json(path: pathlib.Path, value: Any) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+    return str(path)
+
+
+def squad(version: str) -> dict[str, Any]:
+    questions = [
+        {
+            "id": f"q{number}",
+            "question": toy.WORDS[number],
+            "answers": [] if number % 2 and version == "v2.0" else [{"text": toy.WORDS[3], "answer_start": 8}],
+            **({"is_impossible": bool(number % 2)} if version == "v2.0" else {}),
+        }
+        for number in range(2)
+    ]
+    context = " ".join(toy.WORDS[1:8])
+    assert context[8:].startswith(toy.WORDS[3])
+    return {"version": version, "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]}
+
+
+def few(flags: dict[str, Any], tmp_path: pathlib.Path, **more: Any) -> dict[str, Any]:
+    kept = {name: value for name, value in flags.items() if name not in ("data_dir", "eval_every")}
+    return {**kept, "num_train_steps": 3, "train_batch_size": 4, "output_dir": tmp_path / "run", **more}
+
+
+@pytest.mark.parametrize("version", ["v1.1", "v2.0"])
+def test_squad_trains_and_predicts(driver, flags, version, tmp_path):
+    for split in ("train", "dev"):
+        write_json(tmp_path / f"{split}-{version}.json", squad(version))
+    task = {"task": f"SQuAD{version[1:]}", "data_dir": tmp_path}
+    driver.run(**few(flags, tmp_path, **task, doc_stride=16, max_query_length=8, max_answer_length=4, n_best_size=3))
+    answers = json.loads((tmp_path / "run/predictions/dev/predictions.json").read_text())
+    assert set(answers) == {"q0", "q1"}
+    assert read_report(tmp_path / "run")["kind"]["doc_stride"] == 16
+    test = {"test_file": tmp_path / f"dev-{version}.json", "do_predict": "true", "output_dir": tmp_path / "run"}
+    driver.run(**task, **test)
+    assert json.loads((tmp_path / "run/predictions/test/predictions.json").read_text()) == answers
+    if version == "v2.0":
+        driver.run(**task, **test, null_score_threshold=-1000)
+        assert set(json.loads((tmp_path / "run/predictions/test/predictions.json").read_text()).values()) == {""}
+
+
+def test_sts_b_has_one_output_and_correlations(driver, flags, tmp_path):
+    header = ("index", "genre", "filename", "year", "old_index", "source1", "source2", "sentence1", "sentence2")
+    rows = [(str(n), *"abcdef", words(n), words(n + 1)) for n in range(12)]
+    scored = [(*row, str(n % 6)) for n, row in enumerate(rows)]
+    for split in ("train", "dev"):
+        toy.write_tsv(tmp_path / f"STS-B/{split}.tsv", scored, (*header, "score"))
+    toy.write_tsv(tmp_path / "STS-B/test.tsv", rows, header)
+    text = driver.run(**few(flags, tmp_path, task="STS", data_dir=tmp_path / "STS-B"))
+    assert "HINT: published results of STS-B start from a model fine-tuned on mnli" in text
+    assert re.search(r"dev +pearson", text) and re.search(r"dev +spearman", text)
+    lines = (tmp_path / "run/predictions/STS-B.tsv").read_text().splitlines()
+    assert lines[0] == "index\tprediction" and len(lines) == 13 and float(lines[1].split("\t")[1]) >= 0
+
+
+def test_several_labels_of_a_csv(driver, flags, tmp_path):
+    text = "words,topics\n" + "".join(f"{words(n)},{'a;b' if n % 2 else 'a'}\n" for n in range(12))
+    (tmp_path / "train.csv").write_text(text)
+    (tmp_path / "dev.csv").write_text(text)
+    driver.run(
+        **few(flags, tmp_path, data_dir=tmp_path, text_column="words", label_column="topics"),
+        problem_type="multi_label_classification",
+        label_separator=";",
+        has_header="true",
+    )
+    scores = read_report(tmp_path / "run")["scores"]["dev"]
+    assert set(scores) == {"micro_f1", "macro_f1", "accuracy"}
+
+
+def test_choices_of_json_lines(driver, flags, tmp_path):
+    rows = [
+        {"story": words(n), "ask": words(n + 1), "one": words(n + 2), "two": words(n + 3), "right": n % 2}
+        for n in range(8)
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    driver.run(
+        **few(flags, tmp_path, data_dir=tmp_path, choice_columns="one,two", passage_column="story"),
+        question_column="ask",
+        label_column="right",
+        max_qa_length=10,
+    )
+    report = read_report(tmp_path / "run")
+    assert report["kind"]["max_qa_length"] == 10 and set(report["scores"]["dev"]) >= {"accuracy"}
+    assert (tmp_path / "run/predictions/dev.tsv").read_text().splitlines()[1].split("\t")[1] in "AB"
+
+
+def test_tags_of_columns(driver, flags, tmp_path):
+    text = "".join(
+        "".join(f"{word} {'B-PER' if at == 1 else 'O'}\n" for at, word in enumerate(words(n).split())) + "\n"
+        for n in range(8)
+    )
+    (tmp_path / "train.txt").write_text(text)
+    files = {"train_file": tmp_path / "train.txt", "dev_file": tmp_path / "train.txt"}
+    said = driver.run(**few(flags, tmp_path, task="CoNLL", **files))
+    assert "2 labels: B-PER, O" in said and "dev is train" in said
+    assert (tmp_path / "run/predictions/dev.conll").exists()
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"task": None}, ["--task"]),
+        ({"output_dir": None}, ["--output_dir"]),
+        ({"data_dir": None}, ["--data_dir"]),
+        ({"albert_config_file": None}, ["--model", "--albert_config_file"]),
+        ({"vocab_file": None}, ["--spm_model_file", "--vocab_file"]),
+        ({"model": ""}, ["--model is empty"]),
+        ({"task": "glue"}, ["'glue'", "cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"]),
+        ({"task": "cola", "text_column": "x"}, ["--text_column", "--task=text"]),
+        ({"task": "mnli"}, ["train.tsv"]),
+        ({"data_dir": "nowhere"}, ["nowhere"]),
+        ({"train_file": "nowhere.tsv"}, ["--train_file=nowhere.tsv"]),
+        ({"learning_rate": "nan"}, ["--learning_rate"]),
+        ({"optimizer": "adamx"}, ["lamb", "adamw"]),
+        ({"num_train_steps": 3, "num_train_epochs": 1.0}, ["--num_train_steps", "--num_train_epochs"]),
+        ({"do_train": "false", "do_eval": "false", "do_predict": "false"}, ["nothing to do"]),
+    ],
+)
+def test_wrong_flags_are_told_within_seconds_in_one_sentence(flags, tmp_path, changes, expected):
+    start = time.monotonic()
+    text = run_alone(expect=1, **{**flags, "output_dir": tmp_path / "run", **changes})
+    assert all(part in text for part in expected) and "Traceback" not in text
+    assert len([line for line in text.splitlines() if line.startswith("error: ")]) == 1
+    assert time.monotonic() - start < 20
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"doc_stride": 3}, ["--doc_stride", "no effect"]),
+        ({"max_seq_length": 65}, ["--max_seq_length=65", "64 positions"]),
+        ({"train_batch_size": 3, "gradient_accumulation_steps": 2}, ["multiple of 2"]),
+        ({"init_from_task": "mnli", "model": None}, ["--init_from_task=mnli"]),
+        ({"model": "nowhere"}, ["nowhere"]),
+    ],
+)
+def test_what_does_not_fit_is_told_before_the_first_step(driver, flags, tmp_path, changes, expected):
+    text = driver.run(expect=1, **{**flags, "output_dir": tmp_path / "run", **changes})
+    assert all(part in text for part in expected), text
+    assert "Traceback" not in text and not (tmp_path / "run").exists()
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_step(driver, flags, tmp_path):
+    text = driver.run(expect=1, **{**flags, "learning_rate": 1e30, "num_warmup_steps": 0}, output_dir=tmp_path / "run")
+    assert re.search(r"error: step [23] failed: the loss is not finite", text) and "Traceback" not in text
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
+
+
+def test_bad_lines_are_named(driver, flags, tmp_path):
+    toy.write_tsv(tmp_path / "train.tsv", [*toy.texts(9, 1), ("one cell",)], ("text", "label"))
+    text = driver.run(expect=1, **{**flags, "data_dir": tmp_path}, output_dir=tmp_path / "run")
+    assert "train.tsv, line 11" in text and "Traceback" not in text
+
+
+def test_short_sequences_of_pairs_are_warned_of(driver, flags, tmp_path):
+    rows = [(words(n), words(n + 1), str(n % 2)) for n in range(8)]
+    for split in ("train", "dev"):
+        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("text_a", "text_b", "label"))
+    text = driver.run(**few(flags, tmp_path, data_dir=tmp_path, max_seq_length=8))
+    assert re.search(r"max_seq_length.* 8 ", text) and os.path.exists(tmp_path / "run/model")
