@@ -1,0 +1,97 @@
+"""Texts to one vector each, by any encoder; fast, as texts of like length are read together.
+
+N texts, H the width of the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import sequences
+from albert_tf.batches import ROW, Batches, bucket_lengths
+from albert_tf.errors import InputError
+from albert_tf.feature_set import FeatureSet
+from albert_tf.models import AlbertModel
+from albert_tf.tokenizer import Tokenizer
+from albert_tf.training_step import graph
+
+
+def _mean(outputs: dict[str, tf.Tensor], mask: tf.Tensor) -> tf.Tensor:
+    weights = tf.cast(mask, tf.float32)[:, :, tf.newaxis]
+    pieces = tf.maximum(tf.reduce_sum(weights, axis=1), 1.0)  # a row that only fills the batch has none
+    return tf.reduce_sum(outputs["sequence_output"] * weights, axis=1) / pieces
+
+
+POOLED = "pooled"
+# Name to how the outputs of `AlbertModel` and input_mask [B,S] become [B,H].
+POOLINGS: dict[str, Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]] = {
+    POOLED: lambda outputs, mask: outputs["pooled_output"],
+    "mean": _mean,
+    "cls": lambda outputs, mask: outputs["sequence_output"][:, 0],
+}
+
+
+class TextVectors:
+    """Makes vectors with one model.
+
+    Args:
+        model: the encoder, with a pooler for `POOLED`.
+        tokenizer: the one it was trained with.
+        pooling: "pooled", the pooler's output, which pre-training and classifiers learn by; "mean", of the last layer
+            over all pieces, [CLS] and [SEP] too; "cls", the last layer at [CLS].
+        max_seq_length: the most pieces of a text; longer ones are cut.
+        batch_size: texts at a time.
+
+    Attributes:
+        width: H.
+        cut: how many texts were cut so far.
+
+    Raises:
+        InputError: there is no such pooling, the model lacks the pooler, or has fewer positions.
+    """
+
+    def __init__(
+        self,
+        model: AlbertModel,
+        tokenizer: Tokenizer,
+        *,
+        pooling: str = POOLED,
+        max_seq_length: int = 512,
+        batch_size: int = 32,
+    ):
+        if pooling not in POOLINGS:
+            raise InputError(f"the pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}")
+        if pooling == POOLED and model.pooler is None:
+            raise InputError("the model has no pooler: take the pooling mean or cls")
+        self.max_seq_length = sequences.check_length(max_seq_length, sequences.SPECIALS_OF_PAIR)
+        positions = model.config.max_position_embeddings
+        if max_seq_length > positions:
+            raise InputError(f"max_seq_length is {max_seq_length}, but the model has {positions} positions")
+        self._tokenizer = tokenizer
+        self._batch_size = batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)
+
+        def vectors(input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
+            inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+            return POOLINGS[pooling](model(inputs, training=False), input_mask)
+
+        self._vectors = graph(vectors, input_signature=[ids, ids, ids])
+        self.width = model.config.hidden_size
+        self.cut = 0
+
+    def __call__(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> np.ndarray:
+        """float32 [N,H]: row i is of text i, and of its pair where it has one; an empty text has a vector too."""
+        made, cut = sequences.pair_sequences(texts, pairs or [None] * len(texts), self._tokenizer, self.max_seq_length)
+        self.cut += cut
+        features = FeatureSet(
+            made.input_ids, made.sizes, made.first_sizes, np.arange(len(texts), dtype=np.int32), cut=cut
+        )
+        result = np.zeros((len(texts), self.width), np.float32)
+        for batch in Batches(features, self._batch_size, bucket_lengths(self.max_seq_length)).evaluation():
+            values = self._vectors(batch["input_ids"], batch["input_mask"], batch["segment_ids"]).numpy()
+            is_text = batch[ROW] >= 0
+            result[batch[ROW][is_text]] = values[is_text]
+        return result
