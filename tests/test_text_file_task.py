@@ -180,6 +180,8 @@ def test_several_labels(read):
     [
         ("a.tsv", "", None, "is empty"),
         ("a.csv", "\n", None, "is empty"),
+        ("a.csv", ",\n", None, "has rows without content alone"),
+        ("a.tsv", "\t\n", None, "has rows without content alone"),
         ("a.tsv", "text\tlabel\n", None, "has a header and no rows"),
         ("a.tsv", "text\tlabel\nx\ty\tz\n", None, r"line 2 has 3 column\(s\), and the first line has 2"),
         ("a.csv", 'text,label\n"a\nb",y\nc\n', None, r"line 4 has 1 column\(s\), and the first line has 2"),

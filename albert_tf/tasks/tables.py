@@ -125,11 +125,13 @@ def read_table(path: str, has_header: bool | None, known_names: Sequence[str]) -
     if stem.lower().endswith(_JSON_ENDINGS):
         return _json_table(path)
     body = _csv_rows(path) if stem.lower().endswith(".csv") else rows.read_rows(path)
-    width = len(body[0].cells)
+    width = len(body[0].cells) if body else 0
     if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
         blank = [row.line for row in body if not any(row.cells)]
         rows.warn_of_skipped(path, blank, "without content")
         body = [row for row in body if any(row.cells)]
+    if not body:
+        raise InputError(f"{path} has rows without content alone: it must have one example a line")
     for row in body:
         if len(row.cells) != width:
             raise InputError(
@@ -177,7 +179,7 @@ def _csv_rows(path: str) -> list[Row]:
         ) from error
     finally:
         csv.field_size_limit(limit)
-    while not any(found[-1].cells):
+    while found and not any(found[-1].cells):
         found.pop()
     return found
 

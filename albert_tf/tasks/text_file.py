@@ -21,16 +21,8 @@ from albert_tf.tasks.tables import Column, Line, Table
 from albert_tf.tasks.task import Task
 
 _TEXT_A = (
-    "text_a",
-    "text",
-    "sentence",
-    "sentence1",
-    "question1",
-    "premise",
-    "review",
-    "comment",
-    "content",
-    "utterance",
+    *("text_a", "text", "sentence", "sentence1", "question1", "premise"),
+    *("review", "comment", "content", "utterance"),
 )
 _TEXT_B = ("text_b", "sentence2", "question2", "hypothesis")
 _LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
