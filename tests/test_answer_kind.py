@@ -261,10 +261,7 @@ def test_settings_make_the_same_kind_again(head):
     ("settings", "words"),
     [
         ({"max_seq_length": 4}, "max_seq_length is 4"),
-        (
-            {"max_query_length": 21},
-            "max_query_length is 21, but must be a whole number from 1 to 20 with max_seq_length 24",
-        ),
+        ({"max_query_length": 0}, "max_query_length is 0, but must be a whole number of at least 1"),
         ({"doc_stride": 0}, "doc_stride is 0"),
         ({"n_best_size": 2.5}, "n_best_size is 2.5"),
         ({"max_answer_length": True}, "max_answer_length is True"),
@@ -273,6 +270,13 @@ def test_settings_make_the_same_kind_again(head):
 def test_settings_out_of_range(settings, words):
     with pytest.raises(InputError, match=words):
         kind("span", **settings)
+
+
+def test_a_limit_of_questions_that_leaves_no_room_is_lowered():
+    assert kind("span", max_query_length=20).settings["max_query_length"] == 20
+    assert kind("span", max_query_length=21).settings["max_query_length"] == 10
+    features = kind("span", max_query_length=64).features(questions(), tokenizer(), training=True)
+    assert features.sizes.max() <= 24 and len(features) >= 4
 
 
 def test_features_are_the_same_from_a_file(tmp_path):

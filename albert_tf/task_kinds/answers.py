@@ -36,13 +36,14 @@ class AnswerKind:
         head: "span", which always answers, or "answerable_span".
         max_seq_length: the most pieces of `[CLS] question [SEP] window [SEP]`.
         doc_stride: pieces from the beginning of one window to that of the next.
-        max_query_length: the first pieces of a question that are kept; by default 64, less in short sequences.
+        max_query_length: the first pieces of a question that are kept; where no piece of the context would have room
+            beside so many, half of what there is room for.
         n_best_size: how many answers a prediction tells; also how many starts and ends the span head tries.
         max_answer_length: the most pieces of an answer.
         null_threshold: of the answerable head: the answer is none where the null odds are above this.
 
     Raises:
-        InputError: a number is out of its range or leaves no room.
+        InputError: a number is below 1 or no whole one, or `max_seq_length` leaves no room.
     """
 
     def __init__(
@@ -51,20 +52,22 @@ class AnswerKind:
         *,
         max_seq_length: int,
         doc_stride: int = DOC_STRIDE,
-        max_query_length: int | None = None,
+        max_query_length: int = MAX_QUERY_LENGTH,
         n_best_size: int = N_BEST_SIZE,
         max_answer_length: int = MAX_ANSWER_LENGTH,
         null_threshold: float = 0.0,
     ):
         self.head = head
         sequences.check_length(max_seq_length, _LEAST_LENGTH)
-        most = max_seq_length - sequences.SPECIALS_OF_PAIR - 1
-        if max_query_length is None:
-            max_query_length = min(MAX_QUERY_LENGTH, max(1, most // 2))
-        _check_range("max_query_length", max_query_length, most, f" with max_seq_length {max_seq_length}")
-        for name, value in (("doc_stride", doc_stride), ("n_best_size", n_best_size)):
-            _check_range(name, value)
-        _check_range("max_answer_length", max_answer_length)
+        _check_positive(
+            doc_stride=doc_stride,
+            max_query_length=max_query_length,
+            n_best_size=n_best_size,
+            max_answer_length=max_answer_length,
+        )
+        room = max_seq_length - sequences.SPECIALS_OF_PAIR
+        if max_query_length >= room:
+            max_query_length = room // 2
         self.windows = answer_windows.WindowSettings(max_seq_length, doc_stride, max_query_length)
         self.n_best_size = n_best_size
         self.max_answer_length = max_answer_length
@@ -198,8 +201,7 @@ class AnswerKind:
         return {name: scores[name] for name in dict.fromkeys([*metrics, *scores])}
 
 
-def _check_range(name: str, value: int, most: int | None = None, where: str = "") -> None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not is_number or value < 1 or (most is not None and value > most):
-        limits = "at least 1" if most is None else f"from 1 to {most}"
-        raise InputError(f"{name} is {value!r}, but must be a whole number {limits}{where}")
+def _check_positive(**values: int) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} is {value!r}, but must be a whole number of at least 1")
