@@ -55,8 +55,8 @@ def _frame(
     bottom = _TOP + inner_height
     parts = [_line("grid", _LEFT, to_y(tick), _LEFT + inner_width, to_y(tick)) for tick in y_axis.ticks]
     parts += [_line("grid", to_x(tick), _TOP, to_x(tick), bottom) for tick in x_axis.ticks]
-    parts += [_text(_LEFT - 8, to_y(tick) + 4, f"{tick:.6g}", "end") for tick in y_axis.ticks]
-    parts += [_text(to_x(tick), bottom + 18, f"{tick:,.6g}", "middle") for tick in x_axis.ticks]
+    parts += [_text(_LEFT - 8, to_y(tick) + 4, f"{tick:,.12g}", "end") for tick in y_axis.ticks]
+    parts += [_text(to_x(tick), bottom + 18, f"{tick:,.12g}", "middle") for tick in x_axis.ticks]
     parts.append(_text(_LEFT + inner_width / 2, height - 8, x_name, "middle"))
     parts.append(_text(_LEFT if title else 8, 19, title or y_name, "start"))
     return to_x, to_y, width, height, "".join(parts)
@@ -71,7 +71,7 @@ def _axis(values: Sequence[float]) -> _Axis:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = [round(step * at, 12) for at in range(first, last + 1)]
+    ticks = [float(f"{step * at:.12g}") for at in range(first, last + 1)]  # 0.3, not 0.30000000000000004
     return _Axis(ticks[0], ticks[-1], ticks)
 
 
