@@ -54,7 +54,7 @@ def test_rows_are_those_of_the_original(shared):
     settings = json.loads((folder / "meta.json").read_text())
     tokenizer = load_tokenizer(str(shared.parent / settings["tokenizer_file"]), do_lower_case=settings["do_lower_case"])
     cases = [case for case in json.loads((folder / "cases.json").read_text()) if case["features"]["is_real_example"]]
-    assert len(cases) > 5
+    assert len(cases) >= 5
     length = settings["max_seq_length"]
     for case in cases:
         pairs = None if case["text_b"] is None else [case["text_b"]]
