@@ -8,7 +8,7 @@ from typing import Any
 
 from albert_tf import distribution, storage, task_model
 from albert_tf.finetuning import LOGS
-from albert_tf.finetuning_run import PREDICTIONS, REPORT, Data, Job, Scores
+from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores
 from albert_tf.finetuning_seeds import Summary, seed_directory
 
 # Scores that are no fractions of 1, so that a percent sign would be wrong.
@@ -124,7 +124,7 @@ def _places(output_dir: str) -> list[str]:
     return [
         f"  model: {storage.join(output_dir, task_model.MODEL)}",
         f"  predictions: {storage.join(output_dir, PREDICTIONS)}",
-        f"  all numbers: {storage.join(output_dir, REPORT)}",
+        f"  all numbers: {storage.join(output_dir, REPORT)}, curves: {storage.join(output_dir, REPORT_PAGE)}",
         f"  TensorBoard: tensorboard --logdir={storage.join(output_dir, LOGS)}",
     ]
 

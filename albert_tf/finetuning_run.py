@@ -2,10 +2,10 @@
 
 OUTPUT_DIR/
 model/                    the best step as a portable directory with task.json (see task_model)
-report.json               every number
+report.json, report.html  every number, and the curves
 logs/, checkpoints/       see finetuning
 collapsed.json            attempts that were given up, where --restart_on_collapse began anew
-predictions/              of each split, in the form its scorer takes
+predictions/              of each split, in the form its scorer takes, and as a page, the worst first
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_tf import finetuning, finetuning_history, finetuning_source, loading, storage, task_model
+from albert_tf import (
+    finetuning,
+    finetuning_history,
+    finetuning_source,
+    loading,
+    prediction_page,
+    storage,
+    task_model,
+    training_page,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split
@@ -31,7 +40,7 @@ from albert_tf.tasks.examples import Example
 from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
 
-REPORT, PREDICTIONS, COLLAPSES = "report.json", "predictions", "collapsed.json"
+REPORT, REPORT_PAGE, PREDICTIONS, COLLAPSES = "report.json", "report.html", "predictions", "collapsed.json"
 _SEEDS_APART = 1000  # of the attempts of one seed, so that they meet no other run's
 
 Scores = dict[str, dict[str, float]]  # split to metric to value
@@ -149,13 +158,21 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         "history": {"training": logs.training, "evaluation": logs.evaluation},
     }
     storage.write_json(storage.join(output_dir, REPORT), report)
+    training_page.write(
+        storage.join(output_dir, REPORT_PAGE),
+        f"{job.task.title}, seed {own_seed}",
+        logs.training,
+        logs.evaluation,
+        best_step=report["best_step"],
+        facts={f"{split} {metric}": value for split, of in scores.items() for metric, value in of.items()},
+    )
     return report
 
 
 def evaluate(
     task: Task, kind: TaskKind, predictor: Predictor, data: Sequence[Data], output_dir: str
 ) -> tuple[Scores, dict[str, list[str]]]:
-    """Predicts splits, writes their predictions, and scores those with labels.
+    """Predicts splits, writes their predictions and pages of them, and scores those with labels.
 
     Returns:
         The scores by split, and the files that were written by split.
@@ -169,6 +186,15 @@ def evaluate(
         files[split.name] = task.write_submission(path, split.examples, predictions, kind.head.labels)
         if has_labels(split.examples):
             scores[split.name] = kind.scores(split.examples, predictions, task.metrics)
+        prediction_page.write(
+            f"{path}.html",
+            f"{task.title}, {split.name}",
+            split.examples,
+            predictions,
+            labels=kind.head.labels,
+            scores=scores.get(split.name),
+        )
+        files[split.name].append(f"{path}.html")
     return scores, files
 
 

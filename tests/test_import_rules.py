@@ -41,7 +41,17 @@ KNOWS_NO_MODEL = {
     "distribution",
     "task_losses",
 }
-TRAINING = (KNOWS_NO_MODEL - {"metrics"}) | {"input_pipeline", "pretraining_step", "checkpointing", "evaluation"}
+TRAINING = (KNOWS_NO_MODEL - {"metrics"}) | {
+    "checkpointing",
+    "evaluation",
+    "finetuning",
+    "finetuning_run",
+    "finetuning_step",
+    "input_pipeline",
+    "pretraining_step",
+    "training_log",
+    "training_step",
+}
 NOT_YET = {"export"}  # has its place in these rules and no file
 PREPARATION_MAY_IMPORT = {"errors", "files", "progress", "record_spec", "text_cleanup", "tokenization", "tokenizer"}
 LIGHT_MODULES = (

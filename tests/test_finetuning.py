@@ -1,0 +1,257 @@
+"""The step of fine-tuning, predictions and what logs say: one update, and one prediction, however a batch is cut."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import finetuning_data, finetuning_history, finetuning_seeds, finetuning_step, optimization, training_log
+from albert_tf.batches import Batches
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.feature_set import FeatureSet
+from albert_tf.finetuning_step import StepSettings
+from albert_tf.head_config import HeadConfig
+from albert_tf.predicting import Predictor
+from albert_tf.task_kinds.catalogue import kind_from_settings
+from albert_tf.task_model import model_class
+from albert_tf.tasks.text_file import text_file_task
+from albert_tf.training_step import distribute
+from tests import logical_devices
+from tests import toy_tasks as toy
+
+ONE = tf.distribute.get_strategy()
+LENGTHS = (16, 24, 32)
+NO_DROPOUT = {"classifier_dropout_prob": 0.0}
+
+
+def features(sizes: list[int], seed: int = 0, classes: int = 2) -> FeatureSet:
+    """Rows of these sizes, random pieces and labels."""
+    draw, count = np.random.default_rng(seed), len(sizes)
+    return FeatureSet(
+        draw.integers(5, 100, sum(sizes)).astype(np.int32),
+        np.array(sizes, np.int32),
+        np.array(sizes, np.int32),
+        np.arange(count, dtype=np.int32),
+        {"label_ids": draw.integers(0, classes, count).astype(np.int32)},
+    )
+
+
+class Trainer:
+    """A tiny classifier with its optimizer and step function."""
+
+    def __init__(self, strategy=ONE, settings=None, *, head=None, signature=None, rate=0.01, **changes):
+        self.head = head or HeadConfig("classifier", 2)
+        self.kind = kind_from_settings(self.head, {"max_seq_length": 32})
+        self.strategy = strategy
+        with strategy.scope():
+            tf.keras.utils.set_random_seed(1)
+            self.model = model_class(self.head)(AlbertConfig.from_dict({**toy.CONFIG, **changes}), self.head)
+            self.weights = self.model.named_variables()
+            schedule = optimization.LearningRateSchedule(rate, 100, 0)
+            self.optimizer = optimization.create_optimizer("adamw", schedule, self.weights)
+        self.train_step = finetuning_step.make_train_step(
+            self.model, self.kind, self.optimizer, strategy, settings or StepSettings(), signature=signature
+        )
+
+    def step(self, batch, number=0) -> dict[str, float]:
+        interval = training_log.to_tensors(finetuning_step.empty_interval())
+        interval = self.train_step(distribute(self.strategy, batch), tf.constant(number), interval)
+        return {name: float(value) for name, value in interval.items()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: np.array(variable) for name, variable in self.weights.items()}
+
+
+def cut(sizes: list[int], batch_size: int = 8):
+    return Batches(features(sizes), batch_size, LENGTHS).cut(np.arange(len(sizes), dtype=np.int32))
+
+
+def assert_near(first: dict[str, np.ndarray], second: dict[str, np.ndarray], atol: float) -> None:
+    for name, value in first.items():
+        # The key bias has a zero gradient by mathematics: its update is rounding noise over epsilon.
+        np.testing.assert_allclose(value, second[name], atol=3e-2 if "key/bias" in name else atol, err_msg=name)
+
+
+def mean_loss(trainer: Trainer, batch) -> float:
+    """From the definition: cross entropy of each real row, their mean."""
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    logits = np.array(trainer.model(inputs), np.float64)
+    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    real = batch["example_weight"] > 0
+    return float(-log_probabilities[np.arange(len(real)), batch["label_ids"]][real].mean())
+
+
+# The step
+
+
+def test_the_loss_is_the_mean_over_the_real_rows():
+    trainer, batch = Trainer(**NO_DROPOUT), cut([5, 12, 9, 16, 7])
+    expected = mean_loss(trainer, batch)
+    numbers = trainer.step(batch)
+    assert numbers["loss"] == pytest.approx(expected, rel=1e-5)
+    assert (numbers["rows"], numbers["pieces"], numbers["steps"], numbers["taken"]) == (5, 49, 1, 1)
+
+
+def test_rows_that_fill_a_batch_change_nothing():
+    few, many = Trainer(**NO_DROPOUT), Trainer(**NO_DROPOUT)
+    few.step(cut([5, 12, 9], 3))
+    many.step(cut([5, 12, 9], 8))
+    assert_near(few.arrays(), many.arrays(), 2e-6)
+
+
+@pytest.mark.parametrize("count", [5, 8])
+def test_two_replicas_and_parts_give_the_update_of_one(count):
+    batch = cut([5, 12, 9, 16, 7, 3, 11, 4][:count])
+    one, two = Trainer(**NO_DROPOUT), Trainer(logical_devices.mirrored(), **NO_DROPOUT)
+    parts = Trainer(settings=StepSettings(micro_batches=4), signature=None, **NO_DROPOUT)
+    for number in range(2):
+        expected = one.step(batch, number)
+        for other in (two, parts):
+            assert other.step(batch, number) == pytest.approx(expected, rel=1e-4)
+    assert_near(one.arrays(), two.arrays(), 2e-5)
+    assert_near(one.arrays(), parts.arrays(), 2e-5)
+
+
+def test_one_trace_serves_all_lengths_and_parts():
+    signature = Batches(features([9] * 8), 8, LENGTHS).signature()
+    trainer = Trainer(settings=StepSettings(micro_batches=2), signature=signature)
+    for length in (10, 20, 30, 16):
+        assert math.isfinite(trainer.step(cut([length] * 8))["loss"])
+    assert trainer.train_step.experimental_get_tracing_count() == 1
+
+
+def test_dropout_depends_on_seed_and_step_alone():
+    batch = cut([9] * 8)
+
+    trainers = {
+        seed: Trainer(settings=StepSettings(seed=seed), rate=0.0, classifier_dropout_prob=0.5) for seed in (1, 2)
+    }
+    first, again, next_step = (trainers[1].step(batch, number)["loss"] for number in (0, 0, 1))
+    assert first == again
+    assert len({first, next_step, trainers[2].step(batch, 0)["loss"]}) == 3
+
+
+def test_xla_gives_the_same():
+    plain, compiled = Trainer(), Trainer(settings=StepSettings(jit_compile=True, one_pass=False))
+    batch = cut([9] * 8)
+    assert compiled.step(batch) == pytest.approx(plain.step(batch), rel=1e-4)
+    assert_near(plain.arrays(), compiled.arrays(), 2e-5)
+
+
+# Predictions
+
+
+@pytest.mark.parametrize("kind", ["classifier", "tagger"])
+def test_outputs_come_in_the_order_of_the_rows_without_padding(kind):
+    sizes = [5, 30, 12, 16, 7, 3, 22]
+    trainer = Trainer(head=HeadConfig(kind, 16))  # as many labels as the shortest length has pieces
+    some = features(sizes)
+    expected = Predictor(trainer.model, trainer.kind, batch_size=7).outputs(some)
+    for strategy, size in ((ONE, 2), (logical_devices.mirrored(), 4)):
+        with strategy.scope():
+            other = Trainer(strategy, head=HeadConfig(kind, 16))
+        found = Predictor(other.model, other.kind, strategy, batch_size=size).outputs(some)
+        for row, length in enumerate(sizes):
+            assert expected["logits"][row].shape == ((16,) if kind == "classifier" else (length, 16))
+            np.testing.assert_allclose(found["logits"][row], expected["logits"][row], atol=1e-5)
+
+
+def test_a_static_predictor_pads_to_one_length():
+    trainer = Trainer()
+    some = features([5, 30, 12])
+    plain, static = (Predictor(trainer.model, trainer.kind, batch_size=2, static=value) for value in (False, True))
+    assert static.lengths == (32,)
+    for ours, theirs in zip(plain.outputs(some)["logits"], static.outputs(some)["logits"]):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+# What logs say
+
+
+def lines(*losses: float, every: int = 5) -> list[dict[str, float]]:
+    return [{"step": (at + 1) * every, "steps": every, "loss": loss} for at, loss in enumerate(losses)]
+
+
+def test_the_best_line_is_the_first_of_the_best():
+    scores = [{"step": step, "x": value, "mean_squared_error": value} for step, value in ((1, 0.2), (2, 0.5), (3, 0.5))]
+    assert finetuning_history.best_line(scores, "x")["step"] == 2
+    assert finetuning_history.best_line(scores, "mean_squared_error")["step"] == 1
+    assert finetuning_history.evaluations_since_best(scores, "x") == 1
+    assert finetuning_history.evaluations_since_best(scores, "mean_squared_error") == 2
+    assert finetuning_history.best_line([{"step": 1, "x": math.nan}], "x") is None
+    assert finetuning_history.evaluations_since_best([{"step": 1, "x": math.nan}], "x") == 1
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ([0.70, 0.69, 0.70, 0.69, 0.70], False),  # 25 of 100 steps, of which 10 are warm-up
+        ([0.70, 0.69, 0.70, 0.69, 0.70, 0.69], True),
+        ([0.70, 0.69, 0.70, 0.69, 0.60, 0.50], False),
+        ([0.70, 0.50, 0.40, 0.69, 0.70, 0.69, 0.71], True),  # a collapse after a beginning
+        ([0.10] * 8, False),
+        ([9.0] * 8, True),
+    ],
+)
+def test_a_loss_that_stays_at_a_guess_is_a_collapse(losses, expected):
+    guess = math.log(2)
+    assert finetuning_history.has_collapsed(lines(*losses), guess, steps=100, warmup_steps=10) is expected
+
+
+def test_a_short_training_and_a_kind_without_a_guess_do_not_collapse():
+    assert not finetuning_history.has_collapsed(lines(0.7), 0.69, steps=20, warmup_steps=2)
+    assert not finetuning_history.has_collapsed(lines(*[9.0] * 9), None, steps=20, warmup_steps=2)
+    assert not finetuning_history.has_collapsed([], 0.69, steps=20, warmup_steps=2)
+
+
+def test_the_loss_of_a_guess_is_that_of_the_labels_alone():
+    balanced, skewed = features([4] * 4), features([4] * 4)
+    balanced.per_sequence["label_ids"][:] = [0, 1, 2, 3]
+    skewed.per_sequence["label_ids"][:] = [0, 0, 0, 1]
+    four = HeadConfig("classifier", 4)
+    assert finetuning_history.guess_loss(four, balanced) == pytest.approx(math.log(4))
+    assert finetuning_history.guess_loss(four, skewed) == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert finetuning_history.guess_loss(HeadConfig("classifier", 1), balanced) is None
+    several = HeadConfig("classifier", 2, (), "multi_label_classification")
+    skewed.per_sequence["label_ids"] = np.array([[1, 0], [0, 0]], np.float32)
+    assert finetuning_history.guess_loss(several, skewed) == pytest.approx(math.log(2) / 2)
+    choices = FeatureSet(np.zeros(12, np.int32), np.array([4, 4, 4, 0]), np.zeros(4), np.array([0, 0, 1, 1]), choices=2)
+    assert finetuning_history.guess_loss(HeadConfig("multiple_choice"), choices) == pytest.approx(math.log(2) / 2)
+
+
+def test_the_best_seed_has_the_best_score():
+    reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, 0.5), (2, 0.7), (3, 0.7))}
+    assert finetuning_seeds.best_seed(reports, "dev", "x") == 2
+    assert finetuning_seeds.best_seed(reports, None, "x") == 1
+
+
+# Splits
+
+
+def test_a_file_of_a_flag_takes_the_place_of_all_splits_of_its_kind(tmp_path):
+    toy.write_task(tmp_path / "task", 4, 4, 4)
+    other = toy.write_tsv(tmp_path / "other.tsv", toy.texts(2, 1), ("text", "label"))
+    task, none = text_file_task(), {"train": None, "dev": None, "test": None}
+    directory = str(tmp_path / "task")
+    found = finetuning_data.find_paths(task, directory, none)
+    assert {name: path[len(directory) + 1 :] for name, path in found.items()} == {
+        name: f"{name}.tsv" for name in ("train", "dev", "test")
+    }
+    assert finetuning_data.find_paths(task, directory, {**none, "dev": other})["dev"] == other
+    assert finetuning_data.find_paths(task, None, {**none, "train": other}) == {"train": other}
+    with pytest.raises(InputError, match="--data_dir is missing"):
+        finetuning_data.check_needed(task, None, {"train": other}, ["train", "dev"])
+
+
+def test_some_examples_are_drawn_in_the_order_of_the_file(tmp_path):
+    path = toy.write_tsv(tmp_path / "train.tsv", toy.texts(50, 1), ("text", "label"))
+    one, two = (finetuning_data.read_split(text_file_task(), "train", path, most=9, seed=seed) for seed in (1, 2))
+    ids = [int(example.id) for example in one.examples]
+    assert len(ids) == 9 and ids == sorted(ids) and one.in_file == 50
+    assert ids != [int(example.id) for example in two.examples]
+    with pytest.raises(InputError, match="one example"):
+        finetuning_data.read_split(text_file_task(), "train", toy.write_tsv(tmp_path / "x.tsv", [], ("text", "label")))
