@@ -21,7 +21,7 @@ from albert_tf.tokenization import load_tokenizer
 from tests import toy_vocabulary
 
 HEAD = HeadConfig("classifier", labels=("no", "yes"))
-EXAMPLES = [TextExample(str(n), f"the house {n} " * 9, None if n % 2 else "old", "no", f"line {n}") for n in range(8)]
+EXAMPLES = [TextExample(str(n), f"the house {n} " * 9, None if n % 2 else "old", "no", f"line {n}") for n in range(40)]
 CASES = {
     "text": (TextKind(HEAD, max_seq_length=128), EXAMPLES),
     "choice": (
@@ -113,7 +113,7 @@ def test_other_code_is_never_taken_for_the_same(tmp_path, tokenizer, counting, m
     assert counting.made == 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "flipped", "other"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "flipped", "shorter", "other"])
 def test_a_damaged_file_is_made_again(damage, tmp_path, tokenizer, counting, caplog):
     kind = counting(HEAD, max_seq_length=128)
     wanted = cached_features(kind, EXAMPLES, tokenizer, training=True, directory=tmp_path)
@@ -126,6 +126,7 @@ def test_a_damaged_file_is_made_again(damage, tmp_path, tokenizer, counting, cap
             "empty": b"",
             "noise": b"\x93NUMPY" + bytes(range(200)),
             "flipped": data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :],
+            "shorter": data.replace(b"(%d,)" % len(wanted.input_ids), b"(%d,)" % (len(wanted.input_ids) - 1000)),
             "other": data,
         }[damage]
     )
@@ -167,7 +168,7 @@ def test_what_was_cut_is_told_again(tmp_path, tokenizer, caplog):
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="absl"):
             cached_features(kind, EXAMPLES, tokenizer, training=True, directory=tmp_path)
-        assert "8 of 8 examples (100.0 %)" in caplog.text
+        assert "40 of 40 examples (100.0 %)" in caplog.text
 
 
 def test_without_a_directory_nothing_is_kept(tmp_path, tokenizer, counting, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -101,7 +102,8 @@ def test_correlations_from_their_definitions(seed):
 @pytest.mark.parametrize("name", ["pearson", "spearman", "matthews"])
 @pytest.mark.parametrize("labels, predictions", [([1, 0, 1], [1, 1, 1]), ([1, 1], [0, 1]), ([1], [1])])
 def test_a_constant_side_gives_0(name, labels, predictions, caplog):
-    with caplog.at_level(logging.WARNING, logger="absl"):
+    with caplog.at_level(logging.WARNING, logger="absl"), warnings.catch_warnings():
+        warnings.simplefilter("error")  # the libraries have their own
         assert metrics.METRICS[name](labels, predictions) == 0.0
     assert ("undefined" in caplog.text) == (name != "matthews")
 
