@@ -52,7 +52,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "train_file": "glue/SST-2/train.tsv",
             "dev_file": "glue/SST-2/dev.tsv",
-            "max_train_examples": 8000,
+            "max_train_examples": 6400,
             "num_train_epochs": 3,
         },
     ),
@@ -62,7 +62,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "qnli": (
         "accuracy",
-        {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 8},
+        {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 6},
     ),
     "squad1.1": (
         "f1",
@@ -70,7 +70,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
             "train_file": "squad/train_slice-v1.1.json",
             "dev_file": "squad/dev_slice-v1.1.json",
             "doc_stride": 64,
-            "num_train_epochs": 5,
+            "num_train_epochs": 3,
         },
     ),
 }
@@ -191,7 +191,10 @@ def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, see
 
 
 def line(task: str, metric: str, summaries: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """A line of the table; the spread is how far best and worst seed lie apart, of the start where that is more."""
+    """A line of the table: the scores of both starts, the difference of their means, and the spread.
+
+    The spread is how far the best and the worst seed lie apart, of the start where that is more.
+    """
     difference = summaries["pre-trained"]["mean"] - summaries["random"]["mean"]
     spread = max(of_start["max"] - of_start["min"] for of_start in summaries.values())
     return {

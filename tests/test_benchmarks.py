@@ -1,0 +1,143 @@
+"""The benchmarks about fine-tuning: their sums, the commands they run, and that they run at all."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import json
+import pathlib
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from tests.toy_vocabulary import number_model
+
+
+@pytest.fixture(scope="session")
+def does_it_learn(repository):
+    return load("does_it_learn", repository)
+
+
+@pytest.fixture(scope="session")
+def finetuning_speed(repository):
+    return load("finetuning_speed", repository)
+
+
+def load(name: str, repository: pathlib.Path) -> Any:
+    """The script as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(repository / "benchmarks"))
+        return importlib.import_module(name)
+
+
+def known_flags(module: str) -> set[str]:
+    """The flags that a script defines."""
+    source = inspect.getsource(importlib.import_module(module))
+    return set(re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source))
+
+
+def summary(least: float, mean: float, most: float) -> dict[str, float]:
+    return {"median": mean, "mean": mean, "std": 0.0, "min": least, "max": most}
+
+
+def test_a_line_of_the_table(does_it_learn):
+    line = does_it_learn.line(
+        "qnli", "accuracy", {"pre-trained": summary(0.6, 0.625, 0.65), "random": summary(0.5, 0.51, 0.52)}
+    )
+    assert line["difference"] == pytest.approx(0.115) and line["spread"] == pytest.approx(0.05)
+    assert line["is_larger_than_spread"]
+    row = does_it_learn.table([line]).splitlines()[2]
+    assert row == "| qnli, accuracy | 62.5 (60.0 to 65.0) | 51.0 (50.0 to 52.0) | +11.5 | 5.0 |"
+    other = does_it_learn.line("x", "f1", {"pre-trained": summary(0.5, 0.6, 0.7), "random": summary(0.4, 0.5, 0.6)})
+    assert not other["is_larger_than_spread"]
+
+
+def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path, monkeypatch):
+    commands = []
+    clock = itertools.count()
+
+    def run(module: str, **arguments: Any) -> None:
+        """In place of the command: what it would leave."""
+        commands.append((module, arguments))
+        assert set(arguments) <= known_flags(module), module
+        if module == "data_prep.train_sentencepiece":
+            pathlib.Path(f"{arguments['output_prefix']}.model").write_text("")
+        elif module == "data_prep.create_pretraining_data":
+            arguments["output_dir"].mkdir()
+            (arguments["output_dir"] / "metadata.json").write_text("{}")
+        elif module == "albert_tf.run_pretraining":
+            (arguments["output_dir"] / "model").mkdir(parents=True)
+        else:
+            arguments["output_dir"].mkdir(parents=True)
+            score = 0.7 if "model" in arguments else 0.6
+            of_dev = {"accuracy": summary(score, score, score), "matthews": summary(score, score, score)}
+            report = {"summary": {"dev": {**of_dev, "f1": summary(score, score, score)}}}
+            (arguments["output_dir"] / "report.json").write_text(json.dumps(report))
+
+    monkeypatch.setattr(does_it_learn, "run", run)
+    monkeypatch.setattr(does_it_learn.time, "monotonic", lambda: float(15 * next(clock) ** 2))
+    monkeypatch.setattr(sys, "argv", ["does_it_learn", f"--output={tmp_path}", "--data_dir=data", "--minutes=2"])
+    does_it_learn.main()
+    modules = [module.split(".")[1] for module, _ in commands]
+    assert modules == ["train_sentencepiece", "create_pretraining_data"] + 3 * ["run_pretraining"] + 8 * [
+        "run_finetuning"
+    ]
+    # The two timed runs take 15 and 75 "seconds", so 150 steps take 60.
+    assert commands[4][1]["num_train_steps"] == 2 * 150 and commands[4][1]["num_warmup_steps"] == 15
+    for with_model, without in zip(commands[5::2], commands[6::2]):
+        assert "model" in with_model[1] and "albert_config_file" in without[1]
+        start = ("model", "output_dir", "albert_config_file", "spm_model_file")
+        same = [{name: value for name, value in of[1].items() if name not in start} for of in (with_model, without)]
+        assert same[0] == same[1] and same[0]["seeds"] == 3
+    lines = json.loads((tmp_path / "table.json").read_text())
+    assert [line["task"] for line in lines] == list(does_it_learn.TASKS)
+    assert (tmp_path / "table.md").read_text() == does_it_learn.table(lines)
+
+    commands.clear()
+    does_it_learn.main()
+    assert commands == []
+
+
+def test_metrics_of_the_table_are_those_of_the_tasks(does_it_learn):
+    from albert_tf.tasks.catalogue import find_task
+
+    for name, (metric, settings) in does_it_learn.TASKS.items():
+        assert metric == find_task(name).metrics[0]
+        assert {"train_file", "dev_file"} <= set(settings)
+
+
+def test_files_of_the_table_are_there(does_it_learn, shared):
+    for _, settings in does_it_learn.TASKS.values():
+        assert (shared / "data" / settings["train_file"]).exists() and (shared / "data" / settings["dev_file"]).exists()
+
+
+def test_first_steps_are_told_apart(finetuning_speed):
+    lengths = [16, 32, 16, 16, 64, 16, 32]
+    seconds = [5.0, 9.0, 1.0, 2.0, 7.0, 3.0, 4.0]
+    # 16: 5 counts as 2, 3 more; 32: 9 counts as 4, 5 more; 64 has one step, which counts as it is.
+    assert finetuning_speed.epoch_and_first_steps(lengths, seconds) == ((2 + 1 + 2 + 3) + (4 + 4) + 7, 3 + 5)
+
+
+def test_fine_tuning_is_timed(finetuning_speed, tmp_path, monkeypatch, capsys):
+    rows = [f"x\t{i % 2}\t\t{'the house ' * (1 + i % 12)}2019, end" for i in range(40)]
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / name).write_text("\n".join(rows) + "\n")
+    config = {
+        "vocab_size": 200,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "embedding_size": 8,
+        "max_position_embeddings": 64,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    arguments = [f"--data_dir={tmp_path}", f"--config={tmp_path / 'config.json'}", f"--vocabulary={number_model()}"]
+    arguments += ["--batch=4", "--length=64", "--seeds=1"]
+    monkeypatch.setattr(sys, "argv", ["finetuning_speed", *arguments])
+    finetuning_speed.main()
+    told = capsys.readouterr().out
+    assert "CoLA, 40 rows" in told and "length buckets" in told and "all padded" in told and "of the time" in told
