@@ -1,0 +1,201 @@
+"""The SavedModel of a classifier, used by processes that know nothing of this package."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf import sequences_graph, task_model
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.export import export_saved_model
+from tests import pipeline_models, toy_vocabulary
+
+LONGEST = pipeline_models.SIZES["max_position_embeddings"]
+TEXTS = ["a x b", "", "CAFÉ 😀 a\x00b", "word " * 5000, "b y", "x"]
+PAIRS = ["b", "", "a " * 5000, "word " * 5000, "c d e", ""]
+# What another process does: requests from a file, answers to a file; `import` lines are its arguments.
+PROCESS = """
+import json, sys
+import tensorflow as tf
+if sys.argv[1] == "text":
+    import tensorflow_text
+model = tf.saved_model.load("moved")
+answers = {}
+for name, request in json.load(open("requests.json")).items():
+    inputs = {key: tf.constant(value) for key, value in request["inputs"].items()}
+    outputs = model.signatures[request["signature"]](**inputs)
+    answers[name] = {
+        key: [str(v, "utf-8") for v in value.numpy().ravel()] if value.dtype == tf.string else value.numpy().tolist()
+        for key, value in outputs.items()
+    }
+ids = tf.constant([[2, 9, 9, 3]])
+with tf.GradientTape() as tape:
+    outputs = model(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.zeros_like(ids))
+    loss = tf.reduce_sum(tf.square(outputs["value" if "value" in outputs else "probabilities"]))
+gradients = tape.gradient(loss, model.trainable_variables)
+norms = [float(tf.linalg.global_norm([gradient])) for gradient in gradients]
+answers["gradients"] = {variable.name: norm for variable, norm in zip(model.trainable_variables, norms)}
+assert not [name for name in sys.modules if name.split(".")[0] in ("albert_tf", "keras_nlp", "transformers")]
+assert ("tensorflow_text" in sys.modules) == (sys.argv[1] == "text")
+json.dump(answers, open("answers.json", "w"))
+"""
+HEADS = {
+    "single": {"labels": ("no", "perhaps", "ja – oui")},
+    "several": {"num_labels": 2, "problem_type": "multi_label_classification"},
+    "number": {"num_labels": 1},
+}
+
+
+def make(head: str):
+    tf.keras.utils.set_random_seed(2)
+    config = AlbertConfig.from_dict({**pipeline_models.SIZES, "num_hidden_layers": 2})
+    model = albert_tf.AlbertForSequenceClassification(config, **HEADS[head])
+    random = np.random.default_rng(0)
+    for name, variable in model.named_variables().items():
+        variable.assign(random.normal(1.0 if name.endswith("gamma") else 0.0, 0.2, variable.shape))
+    return model, albert_tf.load_tokenizer(toy_vocabulary.alphabet_model())
+
+
+def in_another_process(directory, requests, imports: str) -> dict:
+    """Moves the SavedModel and asks it."""
+    (directory / "exported").rename(directory / "moved")
+    (directory / "requests.json").write_text(json.dumps(requests))
+    result = subprocess.run(
+        [sys.executable, "-c", PROCESS, imports], cwd=directory, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads((directory / "answers.json").read_text())
+
+
+def expected(model, inputs) -> dict[str, np.ndarray]:
+    """The answers from the logits, in NumPy."""
+    logits = model(inputs).numpy().astype(np.float64)
+    if model.head.problem == "regression":
+        return {"value": logits[:, 0]}
+    if model.head.problem == "multi_label_classification":
+        probabilities = 1 / (1 + np.exp(-logits))
+        return {"probabilities": probabilities, "is_label": probabilities > 0.5, "labels": ["0", "1"] * len(logits)}
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    names = np.array(model.head.labels)
+    return {
+        "probabilities": probabilities,
+        "labels": [*names] * len(logits),
+        "label": names[logits.argmax(-1)].tolist(),
+        "probability": probabilities.max(-1),
+    }
+
+
+def assert_answers(answers: dict, wanted: dict) -> None:
+    assert set(answers) == set(wanted)
+    for name, value in wanted.items():
+        if isinstance(value, list):
+            assert answers[name] == value, name
+        else:
+            np.testing.assert_allclose(answers[name], value, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(("head", "in_pairs"), [("single", False), ("several", True), ("number", False)])
+def test_another_process_answers_texts_and_ids(head, in_pairs, tmp_path):
+    model, tokenizer = make(head)
+    export_saved_model(tmp_path / "exported", model, tokenizer, max_seq_length=20, pairs=in_pairs)
+    pairs = PAIRS if in_pairs else None
+    texts = {"text_a": TEXTS, "text_b": PAIRS} if in_pairs else {"text": TEXTS}
+    inputs = tokenizer(TEXTS, pairs, max_length=20)
+    longer = {name: np.tile(value, (1, 2))[:5, :LONGEST] for name, value in inputs.items()}
+    requests = {
+        "texts": {"signature": "serving_default", "inputs": texts},
+        "ids": {"signature": "ids", "inputs": {name: value.tolist() for name, value in longer.items()}},
+        **{
+            f"text {row}": {
+                "signature": "serving_default",
+                "inputs": {name: [value[row]] for name, value in texts.items()},
+            }
+            for row in range(len(TEXTS))
+        },
+    }
+    answers = in_another_process(tmp_path, requests, "text")
+    wanted = expected(model, inputs)
+    sizes = [len(tokenizer.encode(text)) for text in TEXTS]
+    others = [len(tokenizer.encode(text)) for text in PAIRS] if in_pairs else [0] * len(TEXTS)
+    is_cut = [a + b > (17 if in_pairs else 18) for a, b in zip(sizes, others)]
+    assert True in is_cut and False in is_cut
+    assert answers["texts"].pop("is_cut") == is_cut
+    assert_answers(answers["texts"], wanted)
+    assert_answers(answers["ids"], expected(model, longer))
+    for row in range(len(TEXTS)):  # a text answers the same alone and in company
+        for name, value in answers[f"text {row}"].items():
+            if name not in ("labels", "is_cut"):
+                together = answers["texts"][name][row]
+                assert value[0] == (together if isinstance(together, str) else pytest.approx(together, abs=1e-5))
+    assert len(answers["gradients"]) == len(model.named_variables())
+    word_table = next(norm for name, norm in answers["gradients"].items() if "word_embeddings" in name)
+    assert word_table > 0
+
+
+def test_without_a_tokenizer_plain_tensorflow_is_enough(tmp_path):
+    model, tokenizer = make("single")
+    export_saved_model(tmp_path / "exported", model)
+    inputs = tokenizer(TEXTS[:3])
+    request = {name: value.tolist() for name, value in inputs.items()}
+    requests = {name: {"signature": name, "inputs": request} for name in ("serving_default", "ids")}
+    answers = in_another_process(tmp_path, requests, "plain")
+    for name in requests:
+        assert_answers(answers[name], expected(model, inputs))
+
+
+def test_signatures_are_of_any_size_and_traced_once(tmp_path):
+    model, tokenizer = make("single")
+    export_saved_model(tmp_path / "exported", model, tokenizer)
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    texts, ids = loaded.signatures["serving_default"], loaded.signatures["ids"]
+    shapes = {name: spec.shape.as_list() for name, spec in texts.structured_input_signature[1].items()}
+    assert shapes == {"text": [None]}
+    specs = ids.structured_input_signature[1]
+    assert {name: (spec.shape.as_list(), spec.dtype) for name, spec in specs.items()} == {
+        name: ([None, None], tf.int32) for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for batch, length in ((1, 7), (5, LONGEST)):
+        outputs = ids(**{name: tf.ones([batch, length], tf.int32) for name in specs})
+        assert outputs["probabilities"].shape == (batch, 3)
+
+
+def test_packing_in_the_graph_is_the_tokenizers_own():
+    for vocabulary in (toy_vocabulary.alphabet_model(), toy_vocabulary.wordpiece_vocabulary()):
+        tokenizer = albert_tf.load_tokenizer(vocabulary)
+        texts = [text for text in toy_vocabulary.odd_strings() if len(text) < 60][:60]
+        for pairs in (None, texts[::-1]):
+            for length in (5, 6, 11, 300):
+                wanted = tokenizer(texts, pairs, max_length=length)
+                pieces = [
+                    tf.ragged.constant([tokenizer.encode(t) for t in some], tf.int32) for some in (texts, pairs or [])
+                ]
+                packed = sequences_graph.pack(pieces[0], pieces[1] if pairs else None, tokenizer, length)
+                for name, value in wanted.items():
+                    np.testing.assert_array_equal(packed.inputs[name], value, err_msg=name)
+
+
+def test_the_object_exports_what_it_predicts(tmp_path):
+    model, tokenizer = make("single")
+    kind = task_model.catalogue.kind_from_settings(model.head, {"max_seq_length": 12})
+    classifier = albert_tf.TextClassifier(model, tokenizer, kind)
+    with pytest.raises(InputError, match="single texts or pairs: give pairs="):
+        classifier.export(tmp_path / "exported")
+    classifier.export(tmp_path / "exported", pairs=False)
+    outputs = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"](tf.constant(TEXTS))
+    for row, prediction in enumerate(classifier.predict(TEXTS)):
+        assert outputs["label"][row].numpy().decode() == prediction.label
+        np.testing.assert_allclose(outputs["probabilities"][row], [*prediction.probabilities.values()], atol=1e-5)
+
+
+def test_another_head_is_refused(tmp_path):
+    model = albert_tf.AlbertForMultipleChoice(AlbertConfig.from_dict(pipeline_models.SIZES))
+    with pytest.raises(InputError, match="made of a classifier, but this model is a AlbertForMultipleChoice"):
+        export_saved_model(tmp_path / "exported", model)
+    assert not (tmp_path / "exported").exists()
