@@ -105,7 +105,7 @@ class Pipeline:
                 steps and then falls to zero over those of one `fit`; each `fit` begins anew.
             learning_rate: that optimizer's peak; by default the recipe's for a model of this size.
             metrics: names of metrics, computed over all examples at once as the official scripts do; and Keras
-                metrics, computed batch by batch in training too. The first name is the most important.
+                metrics, computed batch by batch in training too. By default those of the task.
             clip_norm: largest global norm of the gradients.
 
         Raises:
@@ -113,7 +113,8 @@ class Pipeline:
         """
         if optimizer is not None and learning_rate is not None:
             raise InputError("learning_rate is the default optimizer's: give the rate to the optimizer itself")
-        chosen = list(self._default_metrics() if metrics is None else metrics)
+        of_task = self.about.get("metrics") or self._default_metrics()
+        chosen = list(of_task if metrics is None else metrics)
         self._names = [metric for metric in chosen if isinstance(metric, str)]
         unknown = [name for name in self._names if self.metric_names and name not in self.metric_names]
         if unknown:

@@ -1,0 +1,111 @@
+"""A question and a context in, the answer's text and place out."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.errors import InputError
+from albert_tf.tasks.examples import GoldAnswer, QuestionExample
+from tests import pipeline_models
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    tf.keras.utils.set_random_seed(7)
+    return pipeline_models.write_encoder(tmp_path_factory.mktemp("question_answerer") / "encoder")
+
+
+def questions(count: int, seed: int) -> tuple[list[str], list[str], list[tuple[str, int] | None]]:
+    """The answer is the x of the context, which one context in three does not have."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(count):
+        words = rng.choices("abcdefg", k=rng.randrange(3, 8))
+        if number % 3:
+            words.insert(rng.randrange(len(words) + 1), "x")
+        context = "  " + " ".join(words)  # nothing is stripped
+        rows.append(("b", context, ("x", context.index("x")) if number % 3 else None))
+    return tuple(map(list, zip(*rows)))
+
+
+@pytest.fixture(scope="module")
+def trained(encoder):
+    tf.keras.utils.set_random_seed(3)
+    answerer = albert_tf.QuestionAnswerer.from_pretrained(encoder, new_head=True)
+    answerer.compile(learning_rate=3 * pipeline_models.RATE)
+    history = answerer.fit(*questions(192, 0), questions(48, 1), epochs=5, batch_size=16, verbose=0)
+    return answerer, history.history
+
+
+def test_it_learns_where_answers_are_and_where_none_is(trained):
+    answerer, history = trained
+    assert {"loss", "val_loss", "val_f1", "val_exact_match"} <= set(history)
+    assert history["val_exact_match"][-1] > 0.9
+    asked, contexts, answers = questions(30, 2)
+    predictions = answerer.predict(asked, contexts)
+    right = 0
+    for prediction, context, answer in zip(predictions, contexts, answers):
+        assert prediction.has_answer == (prediction.start >= 0) == (prediction.text != "")
+        assert 0.0 <= prediction.no_answer_probability <= 1.0 and 0.0 <= prediction.probability <= 1.0
+        if prediction.has_answer:
+            assert context[prediction.start : prediction.end] == prediction.text
+        right += (prediction.text, prediction.start) == (("", -1) if answer is None else answer)
+    assert right > 27
+
+
+def test_one_question_alone_gives_one_answer(trained):
+    answerer = trained[0]
+    answer = answerer.predict("b", "a b x c")
+    assert answer == answerer.predict(["b"], ["a b x c"])[0]
+    assert (answer.text, answer.start, answer.end, answer.has_answer) == ("x", 4, 5, True)
+    assert answerer.predict("b", "").has_answer is False
+
+
+def test_scores_are_those_of_exact_texts(trained):
+    answerer = trained[0]
+    asked, contexts, answers = questions(30, 3)
+    scores = answerer.evaluate(asked, contexts, answers)
+    texts = [prediction.text for prediction in answerer.predict(asked, contexts)]
+    gold = ["" if answer is None else "x" for answer in answers]
+    assert scores["exact_match"] == pytest.approx(np.mean([text == right for text, right in zip(texts, gold)]))
+    assert np.isfinite(scores["loss"])
+
+
+def test_saved_and_read_again_it_answers_the_same(trained, tmp_path):
+    answerer = trained[0]
+    answerer.save(tmp_path / "model")
+    again = albert_tf.QuestionAnswerer.from_pretrained(tmp_path / "model")
+    asked, contexts, _ = questions(12, 4)
+    assert again.predict(asked, contexts) == answerer.predict(asked, contexts)
+    assert again.kind.settings == answerer.kind.settings
+
+
+def test_examples_of_a_file_and_a_head_that_always_answers(encoder):
+    answerer = albert_tf.QuestionAnswerer.from_pretrained(encoder, new_head=True, always_answers=True, doc_stride=8)
+    examples = [
+        QuestionExample(str(n), "b", "a b x c " * 6, (GoldAnswer("x", 4), GoldAnswer("x c", 4))) for n in range(3)
+    ]
+    answerer.fit_examples(examples, epochs=1, batch_size=2, verbose=0)
+    answer = answerer.predict("b", "a b x c " * 6)
+    assert answer.has_answer and answer.no_answer_probability is None
+    assert ("a b x c " * 6)[answer.start : answer.end] == answer.text
+
+
+def test_what_does_not_fit_is_refused(encoder, trained):
+    answerer = trained[0]
+    with pytest.raises(InputError, match="no head for a task"):
+        albert_tf.QuestionAnswerer.from_pretrained(encoder)
+    with pytest.raises(InputError, match=r"answers\[1\] is 'z', which is not in its context"):
+        answerer.fit(["b", "b"], ["a x", "a x"], ["x", "z"])
+    with pytest.raises(InputError, match=r"answers\[0\] is 'x', which is not in its context at that place"):
+        answerer.fit(["b"], ["a x"], [("x", 1)])
+    with pytest.raises(InputError, match="1 questions, 2 contexts"):
+        answerer.predict(["b"], ["a", "b"])
+    with pytest.raises(InputError, match="takes metrics by name"):
+        answerer.compile(metrics=[tf.keras.metrics.Mean()])
+    answerer.compile()
