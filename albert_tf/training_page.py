@@ -15,7 +15,8 @@ from albert_tf.inspection.document import document, escaped, isolated
 from albert_tf.inspection.plots import curve
 
 Lines = Sequence[Mapping[str, Any]]  # each with "step" and numbers by name
-_NO_CURVES = ("step", "steps", "seconds")
+# Counts, and what others on the page tell already.
+_NO_CURVES = ("step", "steps", "epoch", "rows", "pieces", "seconds", "loss_max", "gradient_norm_max")
 
 
 def write(
@@ -52,13 +53,15 @@ def page(
 
     Args:
         title: such as "SST-2, seed 1".
-        training: lines of the training log, each with `step`; every further number in them is a curve.
+        training: lines of the training log, each with `step`; the further numbers in them are curves, the loss first.
         evaluation: lines of the scores on held-out examples, in the same form.
         best_step: marked in the curves of the evaluation.
         facts: what else to tell, name to value.
     """
     items = "".join(
-        f"<li><b>{isolated(str(value))}</b><span>{isolated(name)}</span></li>" for name, value in (facts or {}).items()
+        f"<li><b>{isolated(f'{value:.4f}' if isinstance(value, float) else str(value))}</b>"
+        f"<span>{isolated(name)}</span></li>"
+        for name, value in (facts or {}).items()
     )
     marked = () if best_step is None else (best_step,)
     return document(
@@ -92,9 +95,9 @@ def _table(lines: Lines, best_step: int | None) -> str:
 
 
 def _names(lines: Lines) -> list[str]:
-    """The names of all numbers, in the order in which they come."""
+    """The names of the numbers to show, in the order in which they come, but the loss first."""
     names = dict.fromkeys(name for line in lines for name, value in line.items() if _is_number(value))
-    return [name for name in names if name not in _NO_CURVES]
+    return sorted((name for name in names if name not in _NO_CURVES), key=lambda name: name != "loss")
 
 
 def _is_number(value: Any) -> bool:

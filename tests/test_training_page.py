@@ -11,7 +11,10 @@ import pytest
 from albert_tf import training_page
 from albert_tf.inspection.plots import curve
 
-TRAINING = [{"step": step, "steps": 10, "loss": 2.0 - step / 100, "kind": "text"} for step in range(10, 101, 10)]
+TRAINING = [
+    {"step": step, "steps": 10, "rows": 320, "learning_rate": 1e-5, "loss": 2.0 - step / 100, "kind": "text"}
+    for step in range(10, 101, 10)
+]
 EVALUATION = [{"step": step, "accuracy": 0.5 + step / 1000, "f1": math.nan} for step in (50, 100)]
 
 
@@ -53,9 +56,11 @@ def test_a_curve_is_where_its_numbers_are(values):
 
 
 def test_each_number_of_the_logs_is_a_curve():
-    page = training_page.page("SST-2 <1>", TRAINING, EVALUATION, best_step=50, facts={"best": "<b>"})
-    assert re.findall(r'aria-label="(.*?)"', page) == ["loss", "accuracy"]  # f1 has no finite number
-    assert "SST-2 &lt;1&gt;" in page and "&lt;b&gt;" in page
+    page = training_page.page(
+        "SST-2 <1>", TRAINING, EVALUATION, best_step=50, facts={"best": "<b>", "seconds": 1.23456}
+    )
+    assert re.findall(r'aria-label="(.*?)"', page) == ["loss", "learning_rate", "accuracy"]  # f1 has no finite number
+    assert "SST-2 &lt;1&gt;" in page and "&lt;b&gt;" in page and "<bdi>1.2346</bdi>" in page
     assert len(points(page)) == 10
     assert '<circle class="mark"' in page and ">0.55</text>" in page
     assert '<tr class="best"><td>50</td><td>0.5500</td>' in page
