@@ -170,7 +170,8 @@ def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
     needed = [TRAIN] if "train" in to_do else []
     needed += [kind for kind, is_asked in asked.items() if is_asked]
     finetuning_data.check_needed(task, FLAGS.data_dir, paths, needed)
-    used = {TRAIN: "train" in to_do, "dev": to_do & {"train", "eval"}, "test": "predict" in to_do}
+    chooses_best_step = "train" in to_do and FLAGS.do_eval is not False
+    used = {TRAIN: "train" in to_do, "dev": "eval" in to_do or chooses_best_step, "test": "predict" in to_do}
     splits = {}
     for name, path in paths.items():
         if used[kind_of_split(name)]:
@@ -430,6 +431,11 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
         raise InputError(
             f"{path} has the head {kind.head.kind}, but {task.title} needs {task.head}: is it of this task?"
         )
+    if task.problem_type and kind.head.problem != task.problem_type:
+        raise InputError(
+            f"{path} is for the problem type {kind.head.problem}, not {task.problem_type}"
+            + (f": give --problem_type={kind.head.problem}" if task.name == text_file.TEXT_FILE.name else "")
+        )
     given = FLAGS.model if path != FLAGS.model else None
     print(f"using the model in {path}" + (f" (--model={given} has no part in this)" if given else ""), flush=True)
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
@@ -499,7 +505,12 @@ def define_data_flags() -> None:
     flags.DEFINE_string("question_column", None, "Own files with choices: the question.")
 
     flags.DEFINE_bool("do_train", None, "Train. Naming one of the three leaves out those not named; by default all.")
-    flags.DEFINE_bool("do_eval", None, "Compute scores on the dev files. Without training: of OUTPUT_DIR/model.")
+    flags.DEFINE_bool(
+        "do_eval",
+        None,
+        "Compute scores on the dev files. Without training: of OUTPUT_DIR/model. --nodo_eval trains without them, so "
+        "that the last step is kept and not the best.",
+    )
     flags.DEFINE_bool("do_predict", None, "Predict the test files. Without training: with OUTPUT_DIR/model.")
     flags.DEFINE_string("output_dir", None, "Where everything goes, and where a stopped run goes on.")
 

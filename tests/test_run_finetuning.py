@@ -176,11 +176,13 @@ def test_changed_settings_are_refused_with_both_values(driver, flags, whole_run)
 
 # Several seeds, collapse
 
+LONGER = {"num_train_steps": 150, "eval_every": 150, "learning_rate": 0.001}
+
 
 @pytest.fixture(scope="module")
 def three_seeds(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, str]:
     output = tmp_path_factory.mktemp("seeds") / "run"
-    return output, driver.run(**{**flags, "eval_every": 60}, seeds=3, output_dir=output)
+    return output, driver.run(**{**flags, **LONGER}, seeds=3, output_dir=output)
 
 
 def test_three_seeds_learn_and_are_summed_up(three_seeds):
@@ -199,7 +201,7 @@ def test_three_seeds_learn_and_are_summed_up(three_seeds):
 
 
 def test_a_seed_gives_the_same_bits_among_others_and_alone(driver, flags, three_seeds, tmp_path):
-    driver.run(**{**flags, "eval_every": 60, "seed": 44}, output_dir=tmp_path / "run")
+    driver.run(**{**flags, **LONGER, "seed": 44}, output_dir=tmp_path / "run")
     expected = (three_seeds[0] / "seed-44/model/model.safetensors").read_bytes()
     assert (tmp_path / "run/model/model.safetensors").read_bytes() == expected
 
@@ -297,6 +299,44 @@ def test_part_of_the_examples_and_a_cache(driver, flags, tmp_path):
     text = driver.run(**more, output_dir=tmp_path / "run")
     assert "train: 50 of 200 examples" in text
     assert len(list((tmp_path / "cache").glob("*.npz"))) == 3
+
+
+@pytest.fixture(scope="module")
+def three_steps(driver, flags, tmp_path_factory) -> tuple[dict[str, Any], list[dict[str, float]]]:
+    """The flags of a short training, and its log."""
+    short = {**flags, "num_train_steps": 3, "eval_every": 3, "log_steps": 1, "num_warmup_steps": 0}
+    output = tmp_path_factory.mktemp("three") / "run"
+    driver.run(**short, output_dir=output)
+    return short, read_report(output)["history"]["training"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"optimizer": "lamb"},
+        {"weight_decay": 0.9},
+        {"hidden_dropout": 0.5},
+        {"attention_dropout": 0.5},
+        {"classifier_dropout": 0.9},
+        {"seed": 1},
+    ],
+)
+def test_flags_change_the_training(driver, three_steps, change, tmp_path):
+    short, log = three_steps
+    driver.run(**{**short, **change}, tensorboard="false", output_dir=tmp_path)
+    other = read_report(tmp_path)["history"]["training"]
+    assert [line["step"] for line in other] == [line["step"] for line in log]
+    assert other[-1]["loss"] != log[-1]["loss"]
+    assert sorted(os.listdir(tmp_path / "logs")) == ["evaluation_log.jsonl", "training_log.jsonl"]
+
+
+def test_epochs_and_what_is_not_asked_for(driver, flags, data, tmp_path):
+    more = {**flags, "num_train_steps": None, "num_train_epochs": 0.5, "do_train": "true", "eval_every": None}
+    text = driver.run(**more, do_eval="false", jit_compile="true", eval_batch_size=7, output_dir=tmp_path)
+    report = read_report(tmp_path)
+    assert report["steps"] == 6 and report["best_step"] == 6 and report["settings"]["num_warmup_steps"] == 1
+    assert not report["scores"] and not list((tmp_path / "predictions").iterdir())
+    assert "there is no split to choose the best step by" in text
 
 
 # Every head
@@ -421,7 +461,8 @@ def test_tags_of_columns(driver, flags, tmp_path):
         ({"model": ""}, ["--model is empty"]),
         ({"task": "glue"}, ["'glue'", "cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"]),
         ({"task": "cola", "text_column": "x"}, ["--text_column", "--task=text"]),
-        ({"task": "mnli"}, ["train.tsv"]),
+        ({"task": "mnli", "data_dir": "."}, ["./train.tsv", "./MNLI/train.tsv", "--train_file"]),
+        ({"task": "mnli", "data_dir": ".", "do_eval": "true"}, ["./dev_matched.tsv", "--dev_file"]),
         ({"data_dir": "nowhere"}, ["nowhere"]),
         ({"train_file": "nowhere.tsv"}, ["--train_file=nowhere.tsv"]),
         ({"learning_rate": "nan"}, ["--learning_rate"]),

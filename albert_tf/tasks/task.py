@@ -72,7 +72,7 @@ class Task:
                 return path
         raise InputError(
             f"{self.title} needs {' or '.join(paths)}, which is not there: give the directory of its original files "
-            f"with --data_dir, or the file itself with --{split}_file"
+            f"with --data_dir, or the file itself with --{split.split('_')[0]}_file"
         )
 
     def head_config(self, labels: Sequence[str] = ()) -> HeadConfig:
