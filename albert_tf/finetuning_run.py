@@ -35,6 +35,7 @@ from albert_tf.formats.reading import read_checkpoint
 from albert_tf.formats.training_run import CHECKPOINTS
 from albert_tf.predicting import Predictor
 from albert_tf.pretrained_model import PretrainedModel
+from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks.examples import Example
 from albert_tf.tasks.task import Task
@@ -136,8 +137,10 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         _save(job, model, directory, {"step": outcome.step, "seed": own_seed})
     else:
         loading.load(read_checkpoint(directory), model.named_variables(), job.config)
-    scores, files = evaluate(job.task, job.kind, predictor, [*job.scored, *job.predicted], output_dir)
-    about = {**task_model.read_about(directory), "scores": scores}
+    predictor.kind = catalogue.tuned(job.kind, best or {})
+    scores, files = evaluate(job.task, predictor.kind, predictor, [*job.scored, *job.predicted], output_dir)
+    settings = dict(predictor.kind.settings)
+    about = {**task_model.read_about(directory), "settings": settings, "scores": scores}
     task_model.write_about(directory, about)
     report = {
         "task": job.task.name,
@@ -153,6 +156,7 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         "guess_loss": guess,
         "settings": dataclasses.asdict(dataclasses.replace(job.settings, seed=own_seed)),
         **job.about,
+        "kind": settings,
         "files": files,
         "seconds": outcome.seconds,
         "history": {"training": logs.training, "evaluation": logs.evaluation},

@@ -538,7 +538,9 @@ def define_model_flags() -> None:
     flags.DEFINE_integer("max_query_length", None, "SQuAD: the most pieces of a question.", lower_bound=1)
     flags.DEFINE_integer("max_answer_length", None, "SQuAD: the most pieces of an answer.", lower_bound=1)
     flags.DEFINE_integer("n_best_size", None, "SQuAD: answers kept of each question.", lower_bound=1)
-    flags.DEFINE_float("null_score_threshold", None, "SQuAD 2.0: odds above which there is no answer.")
+    flags.DEFINE_float(
+        "null_score_threshold", None, "SQuAD 2.0: odds above which there is no answer; else the best for F1 on dev."
+    )
     flags.DEFINE_integer("max_qa_length", None, "Choices: the most pieces of question and choice.", lower_bound=1)
     rate: dict[str, Any] = {"lower_bound": 0.0, "upper_bound": 0.99}
     flags.DEFINE_float("hidden_dropout", None, "Dropout in the encoder; by default the recipe's.", **rate)

@@ -253,8 +253,17 @@ def test_settings_make_the_same_kind_again(head):
         "max_query_length": 64,
         "n_best_size": 20,
         "max_answer_length": 30,
-        "null_threshold": 0.0,
+        "null_threshold": None,
     }
+
+
+def test_the_threshold_is_tuned_where_none_was_given():
+    scores = {"best_f1_threshold": -1.25, "f1": 0.5}
+    tuned = catalogue.tuned(kind("answerable_span"), scores)
+    assert tuned.settings == {**kind("answerable_span").settings, "null_threshold": -1.25}
+    given = kind("answerable_span", null_threshold=1.0)
+    assert catalogue.tuned(given, scores) is given
+    assert catalogue.tuned(kind("span"), {"f1": 0.5}).settings["null_threshold"] is None
 
 
 @pytest.mark.parametrize(

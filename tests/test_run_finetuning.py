@@ -380,7 +380,9 @@ def test_squad_trains_and_predicts(driver, flags, version, tmp_path):
     driver.run(**few(flags, tmp_path, **task, doc_stride=16, max_query_length=8, max_answer_length=4, n_best_size=3))
     answers = json.loads((tmp_path / "run/predictions/dev/predictions.json").read_text())
     assert set(answers) == {"q0", "q1"}
-    assert read_report(tmp_path / "run")["kind"]["doc_stride"] == 16
+    report = read_report(tmp_path / "run")
+    assert report["kind"]["doc_stride"] == 16
+    assert report["kind"]["null_threshold"] == report["scores"]["dev"].get("best_f1_threshold")
     test = {"test_file": tmp_path / f"dev-{version}.json", "do_predict": "true", "output_dir": tmp_path / "run"}
     driver.run(**task, **test)
     assert json.loads((tmp_path / "run/predictions/test/predictions.json").read_text()) == answers

@@ -27,6 +27,7 @@ _LEAST_LENGTH = 5  # [CLS] q [SEP] c [SEP]
 _SPAN_OUTPUTS = ("start_logits", "end_logits")
 _BEAM_OUTPUTS = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
 _NULL_OUTPUT = "cls_logits"  # [B], above 0 where there is no answer
+THRESHOLD = "best_f1_threshold"  # among the scores of the answerable head
 
 
 class AnswerKind:
@@ -40,7 +41,8 @@ class AnswerKind:
             beside so many, half of what there is room for.
         n_best_size: how many answers a prediction tells; also how many starts and ends the span head tries.
         max_answer_length: the most pieces of an answer.
-        null_threshold: of the answerable head: the answer is none where the null odds are above this.
+        null_threshold: of the answerable head: the answer is none where the null odds are above this. None is 0 until
+            `tuned` finds a better one.
 
     Raises:
         InputError: a number is below 1 or no whole one, or `max_seq_length` leaves no room.
@@ -55,7 +57,7 @@ class AnswerKind:
         max_query_length: int = MAX_QUERY_LENGTH,
         n_best_size: int = N_BEST_SIZE,
         max_answer_length: int = MAX_ANSWER_LENGTH,
-        null_threshold: float = 0.0,
+        null_threshold: float | None = None,
     ):
         self.head = head
         sequences.check_length(max_seq_length, _LEAST_LENGTH)
@@ -71,17 +73,23 @@ class AnswerKind:
         self.windows = answer_windows.WindowSettings(max_seq_length, doc_stride, max_query_length)
         self.n_best_size = n_best_size
         self.max_answer_length = max_answer_length
-        self.null_threshold = float(null_threshold)
+        self.null_threshold = 0.0 if null_threshold is None else float(null_threshold)
         self.settings: Mapping[str, Any] = {
             **self.windows._asdict(),
             "n_best_size": n_best_size,
             "max_answer_length": max_answer_length,
-            "null_threshold": self.null_threshold,
+            "null_threshold": null_threshold,
         }
 
     @property
     def _is_answerable(self) -> bool:
         return self.head.kind == ANSWERABLE
+
+    def tuned(self, scores: Mapping[str, float]) -> AnswerKind:
+        """This kind with the threshold that was best for F1 on examples with these scores, where none was given."""
+        if THRESHOLD not in scores or self.settings["null_threshold"] is not None:
+            return self
+        return AnswerKind(self.head, **{**self.settings, "null_threshold": scores[THRESHOLD]})
 
     def features(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
         """See `TaskKind`; the span head leaves questions without an answer out of training."""

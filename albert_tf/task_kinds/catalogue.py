@@ -56,6 +56,11 @@ def kind_from_settings(head: HeadConfig, settings: Mapping[str, Any]) -> TaskKin
     return made
 
 
+def tuned(kind: TaskKind, scores: Mapping[str, float]) -> TaskKind:
+    """The kind with what the scores on examples with answers tell: the threshold of "there is no answer"."""
+    return kind.tuned(scores) if isinstance(kind, AnswerKind) else kind
+
+
 def settings_of(head_kind: str) -> tuple[str, ...]:
     """The names of the settings that tasks with such a head have."""
     return tuple(name for name in inspect.signature(CLASSES[head_kind]).parameters if name != "head")
