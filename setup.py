@@ -109,7 +109,10 @@ setup(
         "tqdm>=4.60",
     ],
     extras_require={
-        "test": ["pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"],
+        "test": [
+            *("pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"),
+            *("matplotlib>=3.7", "nbclient>=0.8", "ipykernel>=6.20"),  # the notebook
+        ],
         "peers": ["torch>=2.2", "transformers>=4.46"],
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
         "plots": ["matplotlib>=3.7"],
