@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import distribution, storage, task_model
-from albert_tf.finetuning import LOGS
 from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores
 from albert_tf.finetuning_seeds import Summary, seed_directory
+from albert_tf.finetuning_state import LOGS
 
 # Scores that are no fractions of 1, so that a percent sign would be wrong.
 _NO_FRACTIONS = ("mean_squared_error", "thresh", "total")

@@ -21,6 +21,7 @@ from albert_tf import (
     finetuning,
     finetuning_history,
     finetuning_source,
+    finetuning_state,
     loading,
     prediction_page,
     storage,
@@ -79,7 +80,7 @@ class Job:
     source: Source
     config: AlbertConfig
     strategy: tf.distribute.Strategy
-    settings: finetuning.Settings
+    settings: finetuning_state.Settings
     training: Data
     scored: Sequence[Data]
     predicted: Sequence[Data]
@@ -130,7 +131,7 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         if outcome.status == finetuning.DONE:
             break
         _give_up(output_dir, attempts, own_seed, outcome.step)
-    logs = finetuning.read_logs(output_dir)
+    logs = finetuning_state.read_logs(output_dir)
     best = finetuning_history.best_line(logs.evaluation, metric) if job.scored else None
     directory = storage.join(output_dir, task_model.MODEL)
     if best is None:
@@ -217,7 +218,7 @@ def read_collapses(output_dir: str) -> list[dict[str, Any]]:
 
 def _give_up(output_dir: str, attempts: Sequence[Mapping[str, Any]], seed: int, step: int) -> None:
     """Notes a collapsed attempt and removes what it left; a kill in between leaves an attempt that collapses again."""
-    for name in (CHECKPOINTS, finetuning.LOGS, task_model.MODEL):
+    for name in (CHECKPOINTS, finetuning_state.LOGS, task_model.MODEL):
         storage.remove_directory(storage.join(output_dir, name))
     storage.write_json(storage.join(output_dir, COLLAPSES), [*attempts, {"seed": seed, "step": step}])
     print(f"beginning anew with the seed {seed + _SEEDS_APART}", flush=True)
@@ -229,7 +230,7 @@ def _predictor(job: Job, model: PretrainedModel) -> Predictor:
 
 def _selection(
     job: Job, model: PretrainedModel, predictor: Predictor, output_dir: str, seed: int
-) -> finetuning.Selection:
+) -> finetuning_state.Selection:
     split, features = job.scored[0]
 
     def scores() -> Mapping[str, float]:
@@ -241,7 +242,7 @@ def _selection(
         about = {"step": line["step"], "seed": seed, "scores": {split.name: found}}
         _save(job, model, storage.join(output_dir, task_model.MODEL), about)
 
-    return finetuning.Selection(job.task.metrics[0], scores, keep)
+    return finetuning_state.Selection(job.task.metrics[0], scores, keep)
 
 
 def _save(job: Job, model: PretrainedModel, directory: str, about: Mapping[str, Any]) -> None:
@@ -249,14 +250,16 @@ def _save(job: Job, model: PretrainedModel, directory: str, about: Mapping[str, 
     task_model.save(directory, model, job.tokenizer, job.kind, {**task, **about, **job.about})
 
 
-def _has_collapsed(lines: Sequence[Mapping[str, Any]], guess: float | None, settings: finetuning.Settings) -> bool:
+def _has_collapsed(
+    lines: Sequence[Mapping[str, Any]], guess: float | None, settings: finetuning_state.Settings
+) -> bool:
     return finetuning_history.has_collapsed(
         lines, guess, steps=settings.num_train_steps, warmup_steps=settings.num_warmup_steps
     )
 
 
 def _first_warning(
-    lines: Sequence[Mapping[str, Any]], guess: float | None, settings: finetuning.Settings
+    lines: Sequence[Mapping[str, Any]], guess: float | None, settings: finetuning_state.Settings
 ) -> int | None:
     """The step at which the loss had stayed at that of a guess, or None."""
     counts = (count for count in range(1, len(lines) + 1) if _has_collapsed(lines[:count], guess, settings))

@@ -29,9 +29,9 @@ from albert_tf.tasks.task import TRAIN, Task
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from albert_tf.finetuning import Settings
     from albert_tf.finetuning_run import Data, Job
     from albert_tf.finetuning_source import Source, VocabularyFlags
+    from albert_tf.finetuning_state import Settings
     from albert_tf.task_kinds.task_kind import TaskKind
     from albert_tf.tokenizer import Tokenizer
 
@@ -43,7 +43,7 @@ _CHOICE_COLUMNS = ("choice_columns", "passage_column", "question_column")
 _COLUMNS = (*_TEXT_COLUMNS, *_CHOICE_COLUMNS, "label_column", "id_column", "has_header")
 _FLAG_OF_SETTING = {"null_threshold": "null_score_threshold"}  # where the two have different names
 _MOST_EVALUATIONS, _LEAST_LOG_LINES, _MOST_LOG_STEPS = 20, 50, 50
-# Parts of `finetuning.Settings` that decide how often something is written, but not what comes out.
+# Parts of `finetuning_state.Settings` that decide how often something is written, but not what comes out.
 _WITHOUT_EFFECT_ON_THE_RESULT = ("save_checkpoints_steps",)
 
 
@@ -343,8 +343,8 @@ def features_of(kind: TaskKind, split: Split, tokenizer: Tokenizer) -> Any:
 
 
 def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sources: dict[str, str]) -> Settings:
-    """How long to train, how often to look, and everything else of `finetuning.Settings`."""
-    from albert_tf.finetuning import Settings
+    """How long to train, how often to look, and everything else of `finetuning_state.Settings`."""
+    from albert_tf.finetuning_state import Settings
 
     epoch = -(-len(training.features) // batch)
     steps, warmup = recipe.steps_for(len(training.split.examples), batch)

@@ -46,6 +46,7 @@ TRAINING = (KNOWS_NO_MODEL - {"metrics"}) | {
     "evaluation",
     "finetuning",
     "finetuning_run",
+    "finetuning_state",
     "finetuning_step",
     "input_pipeline",
     "pretraining_step",
