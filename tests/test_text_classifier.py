@@ -116,12 +116,14 @@ def test_callbacks_and_an_optimizer_of_ones_own(encoder):
     optimizer = tf.keras.optimizers.Adam(0.0)
     classifier.compile(optimizer, metrics=["macro_f1", "accuracy", tf.keras.metrics.SparseTopKCategoricalAccuracy(2)])
     before = weights_of(classifier)
+    classifier.about = {"task": "sst-2", "scores": {"dev": {"accuracy": 0.9}}}
     history = classifier.fit(*TRAIN, DEV, epochs=9, batch_size=64, callbacks=[stop, watch], verbose=0)
     assert len(history.epoch) == 2 and len(seen) == 2  # Keras never stops after the first
     assert {"loss", "accuracy", "val_loss", "val_macro_f1", "val_accuracy"} <= set(seen[0])
     assert seen[0]["val_sparse_top_k_categorical_accuracy"] == 1.0  # of two classes
     np.testing.assert_array_equal(weights_of(classifier), before)  # the rate is 0
     assert int(optimizer.iterations) == 2 * 128 // 64
+    assert classifier.about == {"task": "sst-2", "pairs": False}  # the scores were those of other weights
 
 
 def without_dropout(encoder, **head):

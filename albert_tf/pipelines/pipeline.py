@@ -27,6 +27,7 @@ from albert_tf.tokenizer import Tokenizer
 from albert_tf.training_step import CLIP_NORM
 
 PREDICTION_BATCH = 32
+_HOLDS_AFTER_TRAINING = ("task", "title", "metrics")  # of what task.json tells; scores, say, were of other weights
 
 
 class Pipeline:
@@ -179,6 +180,7 @@ class Pipeline:
         steps = batches.steps_per_epoch
         if epochs is None:
             epochs = math.ceil(self.recipe.steps_for(len(examples), batch_size).num_train_steps / steps)
+        self.about = {name: value for name, value in self.about.items() if name in _HOLDS_AFTER_TRAINING}
         learner = self._compiled(batches, epochs * steps)
         if learner.seed != seed:
             learner.seed = seed

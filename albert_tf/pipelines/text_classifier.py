@@ -121,9 +121,9 @@ class TextClassifier(Pipeline):
         self, examples: Sequence[Example], validation: Sequence[Example] | None = None, **arguments: Any
     ) -> Any:
         """See `Pipeline.fit_examples`; remembers whether the texts came in pairs."""
-        if examples and isinstance(examples[0], TextExample):
-            self.about[PAIRS] = examples[0].text_b is not None
-        return super().fit_examples(examples, validation, **arguments)
+        history = super().fit_examples(examples, validation, **arguments)
+        self.about[PAIRS] = isinstance(examples[0], TextExample) and examples[0].text_b is not None
+        return history
 
     def evaluate(
         self, texts: Iterable[Text], labels: Iterable[Any], *, batch_size: int = PREDICTION_BATCH
