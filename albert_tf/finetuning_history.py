@@ -43,10 +43,11 @@ def evaluations_since_best(lines: Sequence[Line], metric: str) -> int:
 
 
 def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
-    """The training loss of the best guess that does not look at the text, in nats; None where there is none to tell.
+    """The training loss of the best guess that does not look at the text; None where the head has none.
 
-    For classes it is the entropy of how often each occurs, which is ln(C) where all are as frequent: a model that has
-    learned nothing from the texts stays there.
+    For classes it is the entropy of how often each occurs, in nats, which is ln(C) where all are as frequent; for a
+    regression the variance; for answers the entropy of where they start and end. A model that has learned nothing from
+    the texts stays there.
 
     Args:
         head: the head.
@@ -56,11 +57,18 @@ def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
     if head.kind == "multiple_choice":
         counts = (features.sizes.reshape(len(features), features.choices) > 0).sum(1)
         return float(np.mean(np.log(np.maximum(counts, 1))))
-    if head.kind == "classifier" and head.problem == "single_label_classification":
-        return _entropy(arrays["label_ids"])
-    if head.kind == "classifier" and head.problem == "multi_label_classification":
-        return float(np.mean([_entropy(column) for column in arrays["label_ids"].T]))
-    return None
+    if head.kind == "tagger":
+        tags = features.per_piece["tag_ids"]
+        return _entropy(tags[tags >= 0])
+    if head.kind in ("span", "answerable_span"):
+        loss = 0.5 * (_entropy(arrays["start_positions"]) + _entropy(arrays["end_positions"]))
+        return loss + 0.5 * _entropy(arrays["is_impossible"]) if head.kind == "answerable_span" else loss
+    labels = arrays["label_ids"]
+    if head.problem == "regression":
+        return float(np.var(labels))
+    if head.problem == "multi_label_classification":
+        return float(np.mean([_entropy(column) for column in labels.T]))
+    return _entropy(labels)
 
 
 def has_collapsed(lines: Sequence[Line], guess: float | None, *, steps: int, warmup_steps: int) -> bool:

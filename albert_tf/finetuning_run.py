@@ -5,7 +5,8 @@ model/                    the best step as a portable directory with task.json (
 report.json, report.html  every number, and the curves
 logs/, checkpoints/       see finetuning
 collapsed.json            attempts that were given up, where --restart_on_collapse began anew
-predictions/              of each split, in the form its scorer takes, and as a page, the worst first
+predictions/              of each split, in the form its scorer takes, and as a page, the worst first; scores.json
+                          tells of each split the file it was read from and its scores
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
 
 REPORT, REPORT_PAGE, PREDICTIONS, COLLAPSES = "report.json", "report.html", "predictions", "collapsed.json"
+SCORES = "scores.json"
 _SEEDS_APART = 1000  # of the attempts of one seed, so that they meet no other run's
 
 Scores = dict[str, dict[str, float]]  # split to metric to value
@@ -132,23 +134,23 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
             break
         _give_up(output_dir, attempts, own_seed, outcome.step)
     logs = finetuning_state.read_logs(output_dir)
-    best = finetuning_history.best_line(logs.evaluation, metric) if job.scored else None
     directory = storage.join(output_dir, task_model.MODEL)
-    if best is None:
+    if finetuning_history.best_line(logs.evaluation, metric) is None:
         _save(job, model, directory, {"step": outcome.step, "seed": own_seed})
     else:
         loading.load(read_checkpoint(directory), model.named_variables(), job.config)
-    predictor.kind = catalogue.tuned(job.kind, best or {})
+    # What is kept tells its own step: after a kill a device that is not deterministic can score a step anew, otherwise.
+    kept = task_model.read_about(directory)
+    predictor.kind = catalogue.tuned(job.kind, kept["scores"][job.scored[0].split.name] if "scores" in kept else {})
     scores, files = evaluate(job.task, predictor.kind, predictor, [*job.scored, *job.predicted], output_dir)
     settings = dict(predictor.kind.settings)
-    about = {**task_model.read_about(directory), "settings": settings, "scores": scores}
-    task_model.write_about(directory, about)
+    task_model.write_about(directory, {**kept, "settings": settings, "scores": scores})
     report = {
         "task": job.task.name,
         "seed": own_seed,
         "steps": outcome.step,
         "early_stop": outcome.early,
-        "best_step": outcome.step if best is None else best["step"],
+        "best_step": kept["step"],
         "metric": metric,
         "scores": scores,
         "collapsed_attempts": attempts,
@@ -200,7 +202,16 @@ def evaluate(
             scores=scores.get(split.name),
         )
         files[split.name].append(f"{path}.html")
+        _note_scores(output_dir, split, scores.get(split.name))
     return scores, files
+
+
+def _note_scores(output_dir: str, split: Split, scores: Mapping[str, float] | None) -> None:
+    """Writes down what the predictions of a split are of, and their scores where the file has labels."""
+    path = storage.join(output_dir, PREDICTIONS, SCORES)
+    before = storage.read_json(path) if storage.exists(path) else {}
+    about = {"file": split.path, "examples": len(split.examples), "scores": scores}
+    storage.write_json(path, {**before, split.name: about})
 
 
 def has_labels(examples: Sequence[Example]) -> bool:

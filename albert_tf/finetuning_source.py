@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from typing import Any
+
+import numpy as np
 
 from albert_tf import task_model, tokenization
 from albert_tf.config import AlbertConfig
@@ -31,6 +34,17 @@ class Source:
     tokenizer: Tokenizer
     checkpoint: Checkpoint | None = None
     task: str | None = None
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hexadecimal, of the weights; "random" where there are none."""
+        if self.checkpoint is None:
+            return "random"
+        digest = hashlib.sha256()
+        for name, value in sorted(self.checkpoint.weights.items()):
+            array = np.ascontiguousarray(value)
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)

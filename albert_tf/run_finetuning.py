@@ -23,6 +23,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, kind_of_split
 from albert_tf.tasks import catalogue, choice_file, recipes, text_file
+from albert_tf.tasks.examples import fingerprint
 from albert_tf.tasks.recipes import Recipe
 from albert_tf.tasks.task import TRAIN, Task
 
@@ -390,9 +391,12 @@ def claim_output_directory(job: Job) -> None:
         head=job.kind.head.to_dict(),
         kind=dict(job.kind.settings),
         model=job.config.to_dict(),
-        weights=FLAGS.init_from_task or FLAGS.model or "random",
+        weights=_short(job.source.fingerprint()),
         vocabulary=job.tokenizer.settings(),
-        rows={split.name: len(split.examples) for split in splits},
+        examples={
+            split.name: f"{len(split.examples)} rows of content {_short(fingerprint(split.examples))}"
+            for split in splits
+        },
         mixed_precision=FLAGS.mixed_precision,
         replicas=job.strategy.num_replicas_in_sync,
         restart_on_collapse=job.restarts,
@@ -406,6 +410,11 @@ def claim_output_directory(job: Job) -> None:
             "Give the old ones to go on with it, or another --output_dir"
         )
     checkpointing.record_settings(FLAGS.output_dir, settings)
+
+
+def _short(fingerprint: str) -> str:
+    """Enough of a fingerprint to tell two things apart."""
+    return fingerprint[:16]
 
 
 # Without training

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -215,12 +216,20 @@ def test_the_loss_of_a_guess_is_that_of_the_labels_alone():
     four = HeadConfig("classifier", 4)
     assert finetuning_history.guess_loss(four, balanced) == pytest.approx(math.log(4))
     assert finetuning_history.guess_loss(four, skewed) == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
-    assert finetuning_history.guess_loss(HeadConfig("classifier", 1), balanced) is None
+    assert finetuning_history.guess_loss(HeadConfig("classifier", 1), balanced) == pytest.approx(1.25)  # the variance
     several = HeadConfig("classifier", 2, (), "multi_label_classification")
     skewed.per_sequence["label_ids"] = np.array([[1, 0], [0, 0]], np.float32)
     assert finetuning_history.guess_loss(several, skewed) == pytest.approx(math.log(2) / 2)
     choices = FeatureSet(np.zeros(12, np.int32), np.array([4, 4, 4, 0]), np.zeros(4), np.array([0, 0, 1, 1]), choices=2)
     assert finetuning_history.guess_loss(HeadConfig("multiple_choice"), choices) == pytest.approx(math.log(2) / 2)
+    tags = dataclasses.replace(features([4]), per_piece={"tag_ids": np.array([-1, 0, 1, -1])})
+    assert finetuning_history.guess_loss(HeadConfig("tagger", 2), tags) == pytest.approx(math.log(2))
+    spans = {"start_positions": [0, 0, 5, 6], "end_positions": [0, 0, 6, 6], "is_impossible": [1, 1, 0, 0]}
+    windows = dataclasses.replace(features([8] * 4), per_sequence={n: np.array(v) for n, v in spans.items()})
+    of_answers = 0.5 * (0.5 * math.log(2) + 0.5 * math.log(4)) + 0.5 * math.log(2)
+    assert finetuning_history.guess_loss(HeadConfig("span"), windows) == pytest.approx(of_answers)
+    expected = of_answers + 0.5 * math.log(2)
+    assert finetuning_history.guess_loss(HeadConfig("answerable_span"), windows) == pytest.approx(expected)
 
 
 def test_the_best_seed_has_the_best_score():

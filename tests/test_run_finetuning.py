@@ -223,6 +223,26 @@ def test_a_run_that_does_not_learn_is_told_and_begun_anew_on_request(driver, fla
     assert report["steps"] == 40
 
 
+def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_path):
+    """Of as many rows and under the same name: the content counts."""
+    task = shutil.copytree(data, tmp_path / "task")
+    weights = tmp_path / "weights"
+    driver.run(**few(flags, tmp_path, train_file=data / "train.tsv", output_dir=weights))
+    own = few(flags, tmp_path, data_dir=task, model=weights / "model", **dict.fromkeys(model))
+    driver.run(**own)
+    report = (tmp_path / "run/report.json").read_bytes()
+
+    lines = (task / "dev.tsv").read_text().splitlines(keepends=True)
+    (task / "dev.tsv").write_text("".join([lines[0], *reversed(lines[1:])]))
+    assert "was begun with other settings: examples was" in driver.run(expect=1, **own)
+    (task / "dev.tsv").write_text("".join(lines))
+
+    shutil.rmtree(weights)
+    driver.run(**few(flags, tmp_path, train_file=data / "train.tsv", output_dir=weights, seed=5))
+    assert "was begun with other settings: weights was" in driver.run(expect=1, **own)
+    assert (tmp_path / "run/report.json").read_bytes() == report
+
+
 def test_early_stop_is_said(driver, flags, tmp_path):
     quick = {**flags, "learning_rate": 1e-9, "eval_every": 5, "early_stop_patience": 2}
     text = driver.run(**quick, output_dir=tmp_path / "run")
@@ -250,6 +270,9 @@ def test_use_alone_takes_the_runs_own_model_in_one_pass(driver, flags, whole_run
     assert probabilities == (whole_run[0] / "predictions/dev_probabilities.tsv").read_bytes()
     assert driver.run(**given, do_eval="true", output_dir=output) == first
     assert (output / "predictions/dev_probabilities.tsv").read_bytes() == probabilities
+    scores = json.loads((output / "predictions/scores.json").read_text())
+    assert scores["dev"]["scores"] == read_report(whole_run[0])["scores"]["dev"]
+    assert scores["dev"]["file"] == f"{flags['data_dir']}/dev.tsv" and scores["test"]["scores"] is None
     assert "100.00" in first or re.search(r"dev +accuracy +9\d\.\d\d", first)
 
 

@@ -7,6 +7,8 @@ none, as in a test split. C labels, K choices.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -151,3 +153,12 @@ class TagPrediction:
 
 
 Prediction = Union[TextPrediction, ChoicePrediction, AnswerPrediction, TagPrediction]
+
+
+def fingerprint(examples: Iterable[Example]) -> str:
+    """SHA-256, in hexadecimal, of all that a model can learn from these examples; not of where they stand."""
+    digest = hashlib.sha256()
+    for example in examples:
+        values = {**vars(example), "place": ""}
+        digest.update(f"{type(example).__name__}{values!r}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
