@@ -27,7 +27,8 @@ from albert_tf.tokenizer import Tokenizer
 from albert_tf.training_step import CLIP_NORM
 
 PREDICTION_BATCH = 32
-_HOLDS_AFTER_TRAINING = ("task", "title", "metrics")  # of what task.json tells; scores, say, were of other weights
+PAIRS = "pairs"  # in task.json: whether texts came in pairs
+_HOLDS_AFTER_TRAINING = ("task", "title", "metrics", PAIRS)  # scores and the like were those of other weights
 
 
 class Pipeline:

@@ -15,13 +15,12 @@ from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
 from albert_tf.pipelines.arguments import label_names_given, rows_of, settings_given
 from albert_tf.pipelines.learner import Batch
-from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
+from albert_tf.pipelines.pipeline import PAIRS, PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.texts import LABEL_IDS, MULTI_LABEL, REGRESSION
 from albert_tf.tasks.examples import Example, TextExample, TextPrediction
 from albert_tf.tokenizer import Tokenizer
 
-PAIRS = "pairs"  # whether the texts came in pairs, in task.json
 Text = Union[str, "tuple[str, str]", "list[str]"]
 SINGLE_LABEL = "single_label_classification"
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "accuracy")}
@@ -121,9 +120,9 @@ class TextClassifier(Pipeline):
         self, examples: Sequence[Example], validation: Sequence[Example] | None = None, **arguments: Any
     ) -> Any:
         """See `Pipeline.fit_examples`; remembers whether the texts came in pairs."""
-        history = super().fit_examples(examples, validation, **arguments)
-        self.about[PAIRS] = isinstance(examples[0], TextExample) and examples[0].text_b is not None
-        return history
+        if examples and isinstance(examples[0], TextExample):
+            self.about[PAIRS] = examples[0].text_b is not None
+        return super().fit_examples(examples, validation, **arguments)
 
     def evaluate(
         self, texts: Iterable[Text], labels: Iterable[Any], *, batch_size: int = PREDICTION_BATCH
