@@ -1,6 +1,6 @@
 """What every kind of training does in an update: seeds, gradients, sums over parts and replicas, the update itself.
 
-The order (DESIGN "Gradients"): gradients dense, summed over micro-batches and replicas, unscaled, clipped, applied.
+The order: gradients dense, summed over micro-batches and replicas, unscaled, clipped, applied.
 Nothing random has state: the seed of a micro-batch's dropout is made from (seed, step, replica, micro-batch).
 """
 
