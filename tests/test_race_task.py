@@ -94,6 +94,9 @@ def test_a_test_split_may_lack_answers(tmp_path):
         (article("x", options=[["a", "b", "c", "d"], ["a", 7]]), "question 2: a text is needed, but there is 7"),
         (article("x", article=None), "'article' must be a text, but is null"),
         (article("x") + "\n" + "nonsense", "line 2: not JSON"),
+        (article("x") + article("y"), r"line 1: not JSON: behind the value another one begins \(several need"),
+        (article("x") + "\n" + article("y") + " " + article("z"), "line 2: not JSON: behind the value another one"),
+        ("[1] [2]", r"line 1: not JSON: behind the value another one begins .*or one list around all"),
     ],
 )  # fmt: skip
 def test_bad_articles_are_told_with_file_and_line(tmp_path, content, message):

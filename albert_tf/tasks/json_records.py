@@ -80,7 +80,7 @@ def read_value(path: str) -> Any:
     try:
         return json.loads(rows.read_text(path))
     except json.JSONDecodeError as error:
-        raise InputError(f"{rows.place(path, error.lineno)}: not JSON: {error.msg}") from error
+        raise InputError(f"{rows.place(path, error.lineno)}: not JSON: {_reason(error)}") from error
 
 
 def shown(value: Any) -> str:
@@ -97,4 +97,10 @@ def _parse(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not JSON: {error.msg} at column {error.colno}") from error
+        raise InputError(f"{place}: not JSON: {_reason(error)} at column {error.colno}") from error
+
+
+def _reason(error: json.JSONDecodeError) -> str:
+    if error.msg != "Extra data":
+        return error.msg
+    return "behind the value another one begins (several need a line each, or one list around all of them)"
