@@ -5,13 +5,13 @@ C labels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_tf import answer_metrics
+from albert_tf.probabilities import sigmoid
 from albert_tf.tasks.examples import (
     AnswerPrediction,
     ChoiceExample,
@@ -66,7 +66,7 @@ def probability_of_no_answer(prediction: AnswerPrediction) -> float:
     """The sigmoid of the null odds; 0 of a model that always answers."""
     if prediction.null_odds is None:
         return 0.0
-    return 0.5 * (1.0 + math.tanh(0.5 * prediction.null_odds))
+    return float(sigmoid(prediction.null_odds))
 
 
 def equals_a_gold_answer(text: str, example: QuestionExample) -> bool:
