@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
 
 IGNORED_TAG = -1  # the label of a position that has no tag
 
@@ -45,8 +45,8 @@ def _cross_entropy(**arguments: Any) -> Any:
 
 
 def _of_classifier(head: HeadConfig) -> Any:
-    if head.problem == "multi_label_classification":
+    if head.problem == MULTI_LABEL:
         return tf.keras.losses.BinaryCrossentropy(from_logits=True)
-    if head.problem == "regression":
+    if head.problem == REGRESSION:
         return tf.keras.losses.MeanSquaredError()
     return _cross_entropy()

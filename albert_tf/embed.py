@@ -43,7 +43,7 @@ def read_rows(path: str, columns: text_file.Columns) -> tuple[int, Iterable[Text
     if (name[:-3] if name.endswith(".gz") else name).endswith(".txt"):
         return sum(1 for _ in _lines(path)), map(TextRow, _lines(path))
     # As several labels, of which there may be none: what the label's column holds is of no interest here.
-    examples = text_file.read_texts(path, columns, text_file.MULTI)
+    examples = text_file.read_texts(path, columns, text_file.MULTI_LABEL)
     return len(examples), [TextRow(example.text_a, example.text_b) for example in examples]  # type: ignore[union-attr]
 
 

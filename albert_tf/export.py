@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from albert_tf import sequences_graph, stack
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 from albert_tf.storage import complete_directory
 from albert_tf.task_kinds.arrays import label_names
@@ -72,11 +72,11 @@ def head_outputs(head: HeadConfig, logits: tf.Tensor) -> Outputs:
         out of several also `label` [B] and `probability` [B], the likeliest, and of a multi-label head `is_label` [B,C]
         bool, where the probability is above one half. A regression has `value` [B] float32 alone.
     """
-    if head.problem == "regression":
+    if head.problem == REGRESSION:
         return {"value": logits[:, 0]}
     names = tf.constant(label_names(head))
     labels = tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1])
-    if head.problem == "multi_label_classification":
+    if head.problem == MULTI_LABEL:
         probabilities = tf.sigmoid(logits)
         return {"labels": labels, "probabilities": probabilities, "is_label": probabilities > 0.5}
     probabilities = tf.nn.softmax(logits)

@@ -37,7 +37,8 @@ KINDS = {
     "tagger": Kind(False, "AlbertForTokenClassification"),
 }
 LABELLED_KINDS = ("classifier", "tagger")
-PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
+SINGLE_LABEL, MULTI_LABEL, REGRESSION = "single_label_classification", "multi_label_classification", "regression"
+PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ class HeadConfig:
         """The `problem_type` that holds, with None told by the number of labels; None for heads of other kinds."""
         if self.kind != "classifier" or self.problem_type:
             return self.problem_type
-        return "regression" if self.num_labels == 1 else "single_label_classification"
+        return REGRESSION if self.num_labels == 1 else SINGLE_LABEL
 
     @property
     def in_hugging_face(self) -> bool:

@@ -16,7 +16,7 @@ from albert_tf.tasks.examples import (
     TextExample,
     TextPrediction,
 )
-from albert_tf.tasks.text_file import MULTI, text_file_task
+from albert_tf.tasks.text_file import MULTI_LABEL, text_file_task
 
 # The names on gluebenchmark.com.
 GLUE = {
@@ -92,6 +92,14 @@ def test_clue_takes_json_lines(tmp_path):
     assert file == str(tmp_path / "test.json")
 
 
+def test_choices_beyond_the_letters_have_numbers(tmp_path):
+    example = ChoiceExample("q", "p", "?", tuple(map(str, range(28))), None)
+    prediction = ChoicePrediction("q", 27, np.full(28, 1 / 28))
+    find_task("race").write_submission(str(tmp_path / "test"), [example], [prediction], ())
+    assert read(tmp_path / "test.tsv") == ["id\tprediction", "q\t28", ""]
+    assert read(tmp_path / "test_probabilities.tsv")[0].split("\t")[-3:] == ["Z", "27", "28"]
+
+
 def test_choices_are_letters(tmp_path):
     examples = [
         ChoiceExample("high1.txt-0", "", "Q?", ("a", "b", "c", "d")),
@@ -125,7 +133,7 @@ def test_tags_are_columns_that_the_reader_takes_again(tmp_path):
 
 
 def test_labels_of_a_persons_own(tmp_path):
-    task = text_file_task(problem=MULTI)
+    task = text_file_task(problem=MULTI_LABEL)
     examples, predictions = texts(("a", "tab\there"), ())
     task.write_submission(str(tmp_path / "test"), examples, predictions, ("a", "tab\there", "c"))
     lines = [line.split("\t") for line in read(tmp_path / "test.tsv")[:-1]]

@@ -13,7 +13,7 @@ from albert_tf.errors import InputError
 from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task
 from albert_tf.tasks.labels import find_labels
-from albert_tf.tasks.text_file import MULTI, REGRESSION, Columns, text_file_task
+from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, Columns, text_file_task
 
 
 @pytest.fixture
@@ -163,14 +163,14 @@ def test_regression(read):
 
 
 def test_several_labels(read):
-    task = text_file_task(problem=MULTI, separator="|")
+    task = text_file_task(problem=MULTI_LABEL, separator="|")
     expected = [("one", None, ("b", "a")), ("two", None, ()), ("three", None, ("c",))]
     tsv = read("a.tsv", 'text\tlabels\none\t b | a|b\ntwo\t\nthree\t["c"]\n', task)
     assert values(tsv) == expected
     lines = [{"text": text, "labels": list(labels)} for text, _, labels in expected]
     assert values(read("a.jsonl", "\n".join(map(json.dumps, lines)), task)) == expected
     assert find_labels(task, tsv) == ("a", "b", "c")
-    assert task.head_config(("a", "b", "c")).problem == MULTI
+    assert task.head_config(("a", "b", "c")).problem == MULTI_LABEL
     with pytest.raises(InputError, match=r"line 2: the labels '\[1' are not a JSON list"):
         read("a.tsv", "text\tlabels\none\t[1\n", task)
 
@@ -230,7 +230,7 @@ def test_one_label_alone_cannot_be_learned(read):
     [
         ({"problem": "ranking"}, "the problem is 'ranking', but must be one of single_label_classification"),
         ({"problem": REGRESSION, "labels": ("a",)}, "a regression has numbers and no labels"),
-        ({"problem": MULTI, "separator": ""}, "the separator between labels is empty"),
+        ({"problem": MULTI_LABEL, "separator": ""}, "the separator between labels is empty"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):

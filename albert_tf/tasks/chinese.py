@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from albert_tf.errors import InputError
+from albert_tf.head_config import SINGLE_LABEL
 from albert_tf.tasks import json_records, rows
 from albert_tf.tasks.examples import Example, TextExample
 from albert_tf.tasks.json_records import shown
@@ -182,7 +183,7 @@ def _task(layout: Layout, metrics: tuple[str, ...], words: str) -> Task:
         write_submission=write_clue,
         metrics=metrics,
         labels=layout.labels,
-        problem_type="single_label_classification",
+        problem_type=SINGLE_LABEL,
         words=words,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+from albert_tf.head_config import REGRESSION, SINGLE_LABEL
 from albert_tf.tasks import glue_files
 from albert_tf.tasks.examples import Example
 from albert_tf.tasks.glue_files import Layout
@@ -42,7 +43,7 @@ def _task(
         write_submission=glue_writer(submissions or {"test": f"{title}.tsv"}, None if layout.labels else layout.limits),
         metrics=metrics,
         labels=layout.labels,
-        problem_type="single_label_classification" if layout.labels else "regression",
+        problem_type=SINGLE_LABEL if layout.labels else REGRESSION,
         start_from=start_from,
         words=words,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from albert_tf.errors import InputError
+from albert_tf.head_config import MULTI_LABEL, REGRESSION
 from albert_tf.tasks.examples import Example, TagExample, TextExample
 from albert_tf.tasks.task import Task
 
@@ -24,12 +25,12 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
         InputError: the examples have fewer than two labels (one for a multi-label task or a tagger), or a classifier's
             are so many that the column must be another one's.
     """
-    if task.labels or task.problem_type == "regression" or task.head not in ("classifier", "tagger"):
+    if task.labels or task.problem_type == REGRESSION or task.head not in ("classifier", "tagger"):
         return task.labels
     found: set[str] = set()
     for example in examples:
         found.update(_labels(example))
-    least = 2 if task.head == "classifier" and task.problem_type != "multi_label_classification" else 1
+    least = 2 if task.head == "classifier" and task.problem_type != MULTI_LABEL else 1
     if len(found) < least:
         raise InputError(
             f"{task.title}: the training file has {len(found)} label(s) ({', '.join(sorted(found)) or 'none'}), and "

@@ -25,6 +25,11 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NO_LINE_OR_CELL_ENDS = str.maketrans("\t\n\r", "   ")
 
 
+def choice_name(index: int) -> str:
+    """The letter of a choice, "A" for the first; behind "Z" the number, "27"."""
+    return LETTERS[index] if index < len(LETTERS) else str(index + 1)
+
+
 def glue_writer(file_names: Mapping[str, str], limits: tuple[float, float] | None = None) -> Writer:
     """A writer of GLUE's `index<TAB>prediction`.
 
@@ -69,9 +74,9 @@ def write_choices(
 ) -> list[str]:
     """Writes `id<TAB>prediction` with the choice's letter, "A" for the first, and the probability of each letter."""
     chosen = [prediction for prediction in predictions if isinstance(prediction, ChoicePrediction)]
-    rows = [("id", "prediction"), *((p.id, LETTERS[p.label]) for p in chosen)]
+    rows = [("id", "prediction"), *((p.id, choice_name(p.label)) for p in chosen)]
     most = max((len(e.choices) for e in examples if isinstance(e, ChoiceExample)), default=0)
-    probabilities = [("id", *LETTERS[:most])]
+    probabilities = [("id", *map(choice_name, range(most)))]
     for prediction in chosen:
         values = [f"{value:.6f}" for value in prediction.probabilities]
         probabilities.append((prediction.id, *values, *[""] * (most - len(values))))

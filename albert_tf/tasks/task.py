@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import REGRESSION, HeadConfig
 from albert_tf.tasks.examples import Example, Prediction
 
 TRAIN = "train"
@@ -78,8 +78,8 @@ class Task:
     def head_config(self, labels: Sequence[str] = ()) -> HeadConfig:
         """The head for this task; `labels` as found in the data, where the task itself names none."""
         names = self.labels or tuple(labels)
-        if self.head == "classifier" and self.problem_type == "regression":
-            return HeadConfig("classifier", 1, (), "regression")
+        if self.head == "classifier" and self.problem_type == REGRESSION:
+            return HeadConfig("classifier", 1, (), REGRESSION)
         if self.head in ("classifier", "tagger"):
             return HeadConfig(self.head, len(names), names, self.problem_type)
         return HeadConfig(self.head)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from albert_tf.tasks import rows, tables
 from albert_tf.tasks.examples import Example, TextExample
 from albert_tf.tasks.json_records import shown
@@ -28,10 +29,9 @@ _TEXT_B = ("text_b", "sentence2", "question2", "hypothesis")
 _LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
 _ID = ("id", "index", "idx")
 _NAMES_OF_A_HEADER = (*_TEXT_A, *_TEXT_B, *_LABEL)  # "id" is a label too, where languages are told apart
-SINGLE, MULTI, REGRESSION = "single_label_classification", "multi_label_classification", "regression"
 _METRICS = {
-    SINGLE: ("accuracy", "macro_f1"),
-    MULTI: ("micro_f1", "macro_f1", "accuracy"),
+    SINGLE_LABEL: ("accuracy", "macro_f1"),
+    MULTI_LABEL: ("micro_f1", "macro_f1", "accuracy"),
     REGRESSION: ("pearson", "spearman", "mean_squared_error"),
 }
 _LEAST_ROWS_TO_JUDGE = 8  # below that a label that stands in the first line alone says nothing
@@ -55,7 +55,7 @@ class Columns:
     has_header: bool | None = None
 
 
-def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: str = ",") -> list[Example]:
+def read_texts(path: str, columns: Columns, problem: str = SINGLE_LABEL, separator: str = ",") -> list[Example]:
     """Reads texts with their labels.
 
     A file without the label's column, or with nothing in it, is unlabelled. In a multi-label task a cell is a JSON list
@@ -64,7 +64,7 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: st
     Args:
         path: of the file.
         columns: where what is.
-        problem: `SINGLE`, `MULTI` or `REGRESSION`.
+        problem: `SINGLE_LABEL`, `MULTI_LABEL` or `REGRESSION`.
         separator: between labels.
 
     Raises:
@@ -77,10 +77,10 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: st
     found = _find(table, columns)
     labels = [_cell(line, found.label) for line in table.lines]
     is_labelled = any(label is not None for label in labels)
-    if is_labelled and problem == SINGLE and table.names is None and columns.has_header is None:
+    if is_labelled and problem == SINGLE_LABEL and table.names is None and columns.has_header is None:
         _check_first_line(table, labels)
     several = functools.partial(_several, separator=separator)
-    readers: dict[str, Callable[[Any, str], Any]] = {SINGLE: _class, MULTI: several, REGRESSION: _number}
+    readers: dict[str, Callable[[Any, str], Any]] = {SINGLE_LABEL: _class, MULTI_LABEL: several, REGRESSION: _number}
     examples: list[Example] = []
     for line, label in zip(table.lines, labels):
         examples.append(
@@ -98,7 +98,7 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE, separator: st
 def text_file_task(
     columns: Columns | None = None,
     *,
-    problem: str = SINGLE,
+    problem: str = SINGLE_LABEL,
     separator: str = ",",
     labels: Sequence[str] = (),
     metrics: Sequence[str] = (),
@@ -107,7 +107,7 @@ def text_file_task(
 
     Args:
         columns: where what is; by default found by usual names or by order.
-        problem: `SINGLE`, `MULTI` or `REGRESSION`.
+        problem: `SINGLE_LABEL`, `MULTI_LABEL` or `REGRESSION`.
         separator: between the labels of a multi-label task.
         labels: in the order of the logits; by default those in the training file, sorted (`labels.find_labels`).
         metrics: the first chooses the best checkpoint; by default accuracy, micro F1 or Pearson's correlation.
@@ -119,7 +119,7 @@ def text_file_task(
         raise InputError(f"the problem is {problem!r}, but must be one of {', '.join(_METRICS)}")
     if problem == REGRESSION and labels:
         raise InputError(f"a regression has numbers and no labels, but there are {', '.join(labels)}")
-    if problem == MULTI and not separator:
+    if problem == MULTI_LABEL and not separator:
         raise InputError("the separator between labels is empty: give one, such as ','")
     return Task(
         name="text_file",
