@@ -279,6 +279,12 @@ def test_answers_are_marked_in_the_context():
     assert "the 3 best answers0.500The red door0.300red doorpredicted0.200the old house" in page.articles[0]
 
 
+def test_a_gold_answer_is_marked_where_it_stands():
+    for start in (-1, 6, 30):
+        page = question(AnswerPrediction("e", "", -1, -1, 0.9, 2.0, N_BEST), [("red", start)])
+        assert page.marks == [("gold", "red")]
+
+
 def test_no_answer_is_said():
     page = question(AnswerPrediction("e", "", -1, -1, 0.9, 2.0, N_BEST), [])
     assert page.marks == [] and page.articles[0].count("no answer") == 3 and "0.881" in page.articles[0]

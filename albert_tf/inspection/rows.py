@@ -22,6 +22,8 @@ from albert_tf.tasks.examples import (
     TextExample,
     TextPrediction,
 )
+from albert_tf.tasks.squad_files import locate
+from albert_tf.tasks.submissions import choice_name
 
 NO_ANSWER = "no answer"
 _MOST_BARS = 8  # of many labels, the likeliest
@@ -90,20 +92,16 @@ def _foremost(bars: Sequence[_Bar]) -> list[_Bar]:
 
 def _choice(example: ChoiceExample, prediction: ChoicePrediction, labels: Sequence[str]) -> _Parts:
     del labels
-    heads = [("predicted", _letter(prediction.label))]
+    heads = [("predicted", choice_name(prediction.label))]
     if example.label is not None:
-        heads.insert(0, ("gold", _letter(example.label)))
+        heads.insert(0, ("gold", choice_name(example.label)))
     if example.group:
         heads.append(("group", isolated(example.group)))
     bars = [
-        _Bar(f"{_letter(at)}. {isolated(choice)}", float(probability), at == example.label, at == prediction.label)
+        _Bar(f"{choice_name(at)}. {isolated(choice)}", float(probability), at == example.label, at == prediction.label)
         for at, (choice, probability) in enumerate(zip(example.choices, prediction.probabilities))
     ]
     return heads, folded(example.passage) + folded(example.question, "question") + _bars(bars)
-
-
-def _letter(index: int) -> str:
-    return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
 def _answer(example: QuestionExample, prediction: AnswerPrediction, labels: Sequence[str]) -> _Parts:
@@ -113,7 +111,8 @@ def _answer(example: QuestionExample, prediction: AnswerPrediction, labels: Sequ
     if example.answers is not None:
         texts = dict.fromkeys(answer.text for answer in example.answers)
         heads.insert(0, ("gold", " or ".join(map(isolated, texts or [NO_ANSWER]))))
-        spans = [(answer.start, answer.start + len(answer.text)) for answer in example.answers]
+        places = (locate(example.context, answer) for answer in example.answers)
+        spans = [place for place in places if place is not None]
     if prediction.null_odds is not None:
         heads.append(("probability of no answer", f"{probability_of_no_answer(prediction):.3f}"))
     answer = (prediction.start, prediction.end) if prediction.text else None
