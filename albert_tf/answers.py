@@ -5,6 +5,7 @@ L pieces of a window that belong to the context, S all of its positions, k1 star
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -104,7 +105,8 @@ def best_answers(context: str, candidates: Sequence[Candidates], n_best_size: in
     Returns:
         At most `n_best_size` dicts: `text`, which is `context[start:end]` without spaces at its ends; `probability`
         among these; `start_log_prob` and `end_log_prob` (so called as released; of the span head they are logits);
-        `start` and `end`. None where no candidate has a text.
+        `start` and `end`. None where no candidate has a text that can be seen: byte order marks and characters of no
+        width are no answer.
     """
     if not candidates:
         return ()
@@ -113,7 +115,7 @@ def best_answers(context: str, candidates: Sequence[Candidates], n_best_size: in
     for at in np.argsort(-(start_scores + end_scores), kind="stable"):
         raw = context[starts[at] : ends[at]]
         text = raw.strip()
-        if text and text not in answers:
+        if _is_visible(text) and text not in answers:
             start = int(starts[at]) + raw.index(text)
             scores = {"start_log_prob": float(start_scores[at]), "end_log_prob": float(end_scores[at])}
             answers[text] = {"text": text, "probability": 0.0, **scores, "start": start, "end": start + len(text)}
@@ -126,3 +128,7 @@ def best_answers(context: str, candidates: Sequence[Candidates], n_best_size: in
         for answer, probability in zip(best, powers / powers.sum()):
             answer["probability"] = float(probability)
     return best
+
+
+def _is_visible(text: str) -> bool:
+    return any(not character.isspace() and unicodedata.category(character) not in ("Cc", "Cf") for character in text)

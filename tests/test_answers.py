@@ -122,3 +122,14 @@ def test_pieces_without_a_character_are_no_answer():
     pieces = answers.WindowPieces(0, np.array([0, 0, 2]), np.array([0, 2, 3]), np.ones(3, bool))
     candidates = answers.span_candidates(np.zeros(3), np.zeros(3), pieces, tried=3, max_answer_length=1)
     assert [answer["text"] for answer in answers.best_answers("ab ", [candidates], 3)] == ["ab"]
+
+
+def test_texts_that_nobody_sees_are_no_answer():
+    context = "\ufeff\u200b ab \u200d\u2060"
+    pieces = answers.WindowPieces(0, np.array([0, 2, 6]), np.array([2, 6, 8]), np.ones(3, bool))
+    candidates = answers.span_candidates(np.zeros(3), np.zeros(3), pieces, tried=3, max_answer_length=1)
+    assert [answer["text"] for answer in answers.best_answers(context, [candidates], 3)] == ["ab"]
+    for shown in ("€", "、", "\U0001f600", "\u0301"):
+        pieces = answers.WindowPieces(0, np.array([0]), np.array([len(shown)]), np.ones(1, bool))
+        candidates = answers.span_candidates(np.zeros(1), np.zeros(1), pieces, tried=1, max_answer_length=1)
+        assert [answer["text"] for answer in answers.best_answers(shown, [candidates], 1)] == [shown]
