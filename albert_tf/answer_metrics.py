@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+NO_WINDOW = 1e6  # the null odds of a question whose context has no piece, as released
+
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 # What CMRC 2018's script drops; it lists "……" too, which never equals a single character.
@@ -124,7 +126,7 @@ class Threshold(NamedTuple):
     Attributes:
         score: the mean score with it.
         value: answer where the null odds are at most this. Halfway between the two questions that it parts, or 1 beyond
-            the outermost one.
+            the outermost one; always finite.
     """
 
     score: float
@@ -135,7 +137,8 @@ def best_threshold(scores: Sequence[float], null_odds: Sequence[float], has_answ
     """The threshold with the best mean score, the lowest of several.
 
     The official script finds the same score, but names the null odds below the line, takes 0 where no answer at all is
-    best, whatever the scale, and may part questions of equal null odds, which no threshold does.
+    best, whatever the scale, and may part questions of equal null odds, which no threshold does. Questions that have no
+    window, so null odds of `NO_WINDOW` or none that is a number, count as unanswered and draw no line.
 
     Args:
         scores: [Q], of the best answer to each question, whatever the null odds.
@@ -144,15 +147,20 @@ def best_threshold(scores: Sequence[float], null_odds: Sequence[float], has_answ
     """
     if not len(scores):
         return Threshold(0.0, 0.0)
-    order = np.argsort(np.asarray(null_odds, np.float64), kind="stable")
-    odds = np.asarray(null_odds, np.float64)[order]
-    of_none = ~np.asarray(has_answer, bool)[order]  # the score of a question that is not answered
-    gains = np.asarray(scores, np.float64)[order] - of_none
-    totals = np.count_nonzero(of_none) + np.concatenate([[0.0], np.cumsum(gains)])
+    odds = np.maximum(np.asarray(null_odds, np.float64), -NO_WINDOW)
+    of_none = ~np.asarray(has_answer, bool)  # the score of a question that is not answered
+    unanswered = np.count_nonzero(of_none)
+    order = np.argsort(odds, kind="stable")
+    order = order[odds[order] < NO_WINDOW]
+    if not len(order):
+        return Threshold(unanswered / len(odds), 0.0)
+    gains = np.asarray(scores, np.float64)[order] - of_none[order]
+    totals = unanswered + np.concatenate([[0.0], np.cumsum(gains)])
+    odds = odds[order]
     edges = np.concatenate([[odds[0] - 2], odds, [odds[-1] + 2]])
     possible = edges[1:] > edges[:-1]
     at = int(np.argmax(np.where(possible, totals, -np.inf)))
-    return Threshold(float(totals[at] / len(odds)), float((edges[at] + edges[at + 1]) / 2))
+    return Threshold(float(totals[at] / len(scores)), float((edges[at] + edges[at + 1]) / 2))
 
 
 def answerable_scores(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 
@@ -103,6 +104,25 @@ def test_the_best_threshold_is_the_best_of_all_there_are():
         best = answer_metrics.best_threshold(scores, odds, has_answer)
         assert best.score == pytest.approx(max(total(threshold) for threshold in (-3, *odds)))
         assert total(best.value) == pytest.approx(best.score)
+
+
+def test_questions_without_a_window_draw_no_line():
+    nowhere = answer_metrics.NO_WINDOW
+    assert answer_metrics.best_threshold([1.0, 0.0], [2.0, nowhere], [True, True]) == (0.5, 3.0)
+    assert answer_metrics.best_threshold([1.0, 1.0], [2.0, nowhere], [True, False]) == (1.0, 3.0)
+    assert answer_metrics.best_threshold([0.0, 0.0], [2.0, nowhere], [False, True]) == (0.5, 1.0)
+    assert answer_metrics.best_threshold([0.0, 1.0], [nowhere, nowhere], [True, False]) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("odds", [math.inf, math.nan])
+def test_the_best_threshold_is_finite_whatever_the_odds(odds):
+    for scores in itertools.product((0.0, 1.0), repeat=2):
+        for has_answer in itertools.product((False, True), repeat=2):
+            best = answer_metrics.best_threshold(scores, [odds, 1.0], has_answer)
+            assert math.isfinite(best.value)
+            kept = [s if o <= best.value else not h for s, o, h in zip(scores, [odds, 1.0], has_answer)]
+            assert best.score == sum(kept) / 2
+            assert math.isfinite(answer_metrics.best_threshold(scores, [-math.inf, -math.inf], has_answer).value)
 
 
 def test_no_question_at_all():
