@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.tasks import released_settings
 
 TABLE_14 = "paper, Table 14"
 README = "released README, for models trained without dropout"
@@ -60,8 +61,14 @@ NOTES = {
     "mrpc": "the paper starts from a model fine-tuned on MNLI",
     "sts-b": "the paper starts from a model fine-tuned on MNLI",
 }
-_SETTINGS_OF_SQUAD = {"doc_stride": 128, "max_query_length": 64, "max_answer_length": 30, "n_best_size": 20}
-_SETTINGS = {"squad1.1": _SETTINGS_OF_SQUAD, "squad2.0": _SETTINGS_OF_SQUAD, "race": {"max_qa_length": 128}}
+_SETTINGS_OF_SQUAD = {
+    "doc_stride": released_settings.DOC_STRIDE,
+    "max_query_length": released_settings.MAX_QUERY_LENGTH,
+    "max_answer_length": released_settings.MAX_ANSWER_LENGTH,
+    "n_best_size": released_settings.N_BEST_SIZE,
+}
+_SETTINGS_OF_RACE = {"max_qa_length": released_settings.MAX_QA_LENGTH}
+_SETTINGS = {"squad1.1": _SETTINGS_OF_SQUAD, "squad2.0": _SETTINGS_OF_SQUAD, "race": _SETTINGS_OF_RACE}
 
 LARGE_HIDDEN_SIZE, LARGE_RATE, LARGE_WARMUP = 1024, 1e-5, 0.1
 # Up to this hidden size, at least this rate. albert_tiny begun at random, told on 200 short rows to separate two words:
@@ -89,7 +96,7 @@ class Recipe:
         warmup_proportion: the share of the steps in which the rate rises.
         max_seq_length: pieces of a sequence.
         doc_stride, max_query_length, max_answer_length, n_best_size, max_qa_length: settings of some kinds of task;
-            None leaves the kind its own default.
+            None leaves the kind its own default. A kind lowers those that do not fit into `max_seq_length`.
         least_steps: small files are passed more often until that many steps are done, but not more than `most_epochs`
             times: with a handful of steps nothing is learned.
         most_epochs: see `least_steps`.
