@@ -5,11 +5,11 @@ N windows of all questions, T pieces of all windows together, C pieces of a cont
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from absl import logging
 
 from albert_tf import sequences
 from albert_tf.character_offsets import EncodedText
@@ -117,11 +117,14 @@ def answer_features(
             encoded[example.context] = tokenizer.encode_with_offsets(example.context)
     spans = [answer_pieces(example, encoded[example.context]) for example in examples]
     chosen = np.arange(len(examples))
+    warnings: tuple[str, ...] = ()
     if training:
-        chosen = chosen[_can_be_learned(examples, spans, with_impossible)]
+        can_be_learned, warnings = _can_be_learned(examples, spans, with_impossible)
+        chosen = chosen[can_be_learned]
     questions = sequences.encode([examples[at].question for at in chosen], tokenizer)
-    _warn_of_long_questions(questions, settings)
-    return _assemble(
+    cut = int(np.count_nonzero(questions.sizes > settings.max_query_length))
+    warnings += _warn_of_long_questions(cut, len(chosen), settings)
+    features = _assemble(
         [encoded[examples[at].context] for at in chosen],
         questions.first(np.full(len(chosen), settings.max_query_length)),
         [spans[at] for at in chosen],
@@ -130,6 +133,7 @@ def answer_features(
         settings,
         training,
     )
+    return dataclasses.replace(features, cut=cut, warnings=warnings)
 
 
 def _assemble(
@@ -201,31 +205,26 @@ def _flat(contexts: Sequence[EncodedText]) -> tuple[EncodedText, np.ndarray]:
 
 def _can_be_learned(
     examples: Sequence[QuestionExample], spans: Sequence[tuple[int, int] | None], with_impossible: bool
-) -> np.ndarray:
-    """bool, one for each example."""
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """bool, one for each example; and what was said of those that cannot."""
     for example in examples:
         if example.answers is None:
             raise InputError(f"{example.place or example.id}: no answers are given, so nothing can be learned from it")
     is_impossible = np.array([example.is_impossible for example in examples], bool)
     is_found = np.array([span is not None for span in spans], bool)
-    lost = np.count_nonzero(~is_found & ~is_impossible)
-    if lost:
-        logging.warning("%d of %d questions are left out: no answer of theirs is in its context", lost, len(examples))
-    if is_impossible.any() and not with_impossible:
-        logging.warning(
-            "%d of %d questions are left out: they have no answer, and this head always gives one",
-            np.count_nonzero(is_impossible),
-            len(examples),
-        )
-    return is_found | (is_impossible & with_impossible)
+    reasons = {"no answer of theirs is in its context": ~is_found & ~is_impossible}
+    if not with_impossible:
+        reasons["they have no answer, and this head always gives one"] = is_impossible
+    warnings = [
+        f"{np.count_nonzero(left_out)} of {len(examples)} questions are left out: {reason}"
+        for reason, left_out in reasons.items()
+        if left_out.any()
+    ]
+    return is_found | (is_impossible & with_impossible), sequences.warn(*warnings)
 
 
-def _warn_of_long_questions(questions: sequences.Pieces, settings: WindowSettings) -> None:
-    long = np.count_nonzero(questions.sizes > settings.max_query_length)
-    if long:
-        logging.warning(
-            "%d of %d questions have more than max_query_length %d pieces and are cut",
-            long,
-            len(questions.sizes),
-            settings.max_query_length,
-        )
+def _warn_of_long_questions(cut: int, count: int, settings: WindowSettings) -> tuple[str, ...]:
+    if not cut:
+        return ()
+    most = settings.max_query_length
+    return sequences.warn(f"{cut} of {count} questions have more than max_query_length {most} pieces and are cut")

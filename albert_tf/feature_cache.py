@@ -1,7 +1,7 @@
 """Tokenised once: the sequences of a split in a file that is named by all that decides them.
 
-The name holds a hash of the examples, of the vocabulary and its clean-up, of the kind of task with its labels and
-settings, and of this package's code. So a file can be missing, but never of something else.
+The name holds a hash of the examples, of the vocabulary and its clean-up, of the kind of task with its labels and those
+settings that decide the sequences, and of this package's code. So a file can be missing, but never of something else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SUFFIX = ".features.npz"
 _ARRAYS = ("input_ids", "sizes", "first_sizes", "example_indices")
 _NUMBERS = ("choices", "cut")
 _TABLES = ("per_sequence", "per_piece")
-_KEY = "key"
+_KEY, _WARNINGS = "key", "warnings"
 _TELLS_NOTHING = frozenset({"place", "title"})  # parts of an example that are for messages alone
 
 
@@ -48,8 +48,9 @@ def cached_features(
 ) -> FeatureSet:
     """`kind.features(examples, tokenizer, training=training)`, read from a file if they were made before.
 
-    Says in the log which of the two it was. Several processes may ask at once: one makes them, the others wait. A file
-    that cannot be read is told of and made again. Nothing removes old files: the directory may be deleted at any time.
+    Says in the log which of the two it was, and each time what there was to warn of. Several processes may ask at once:
+    one makes them, the others wait. A file that cannot be read is told of and made again. Nothing removes old files:
+    the directory may be deleted at any time.
 
     Args:
         kind, examples, tokenizer, training: see `TaskKind.features`.
@@ -67,7 +68,7 @@ def cached_features(
         features = _read(path, key)
         if features is not None:
             logging.info("features of %d examples: read from %s", len(examples), path)
-            sequences.warn_of_cut(features.cut, len(examples), kind.settings["max_seq_length"])
+            sequences.warn(*features.warnings)
             return features
         features = kind.features(examples, tokenizer, training=training)
         _write(path, key, features)
@@ -80,7 +81,7 @@ def cache_key(kind: TaskKind, examples: Sequence[Example], tokenizer: Tokenizer,
     about = {
         "kind": f"{type(kind).__module__}.{type(kind).__qualname__}",
         "head": kind.head.to_dict(),
-        "settings": dict(kind.settings),
+        "settings": dict(kind.feature_settings),
         "tokenizer": tokenizer.settings(),
         "training": training,
         "code": _code(),
@@ -121,7 +122,7 @@ def _make_directory(directory: str | os.PathLike[str]) -> None:
 
 
 def _write(path: str, key: str, features: FeatureSet) -> None:
-    values: dict[str, Any] = {_KEY: np.array(key)}
+    values: dict[str, Any] = {_KEY: np.array(key), _WARNINGS: np.array(features.warnings, np.str_)}
     values.update({name: getattr(features, name) for name in (*_ARRAYS, *_NUMBERS)})
     values.update({f"{table}/{name}": v for table in _TABLES for name, v in getattr(features, table).items()})
     with atomic_write(path) as file:
@@ -141,11 +142,11 @@ def _read(path: str, key: str) -> FeatureSet | None:
             values = {name: file[name] for name in file.files}
         if str(values[_KEY]) != key:
             raise ValueError("it holds other features")
-        return FeatureSet(
-            *(values[name] for name in _ARRAYS),
-            *({n[len(table) + 1 :]: v for n, v in values.items() if n.startswith(table + "/")} for table in _TABLES),
-            *(int(values[name]) for name in _NUMBERS),
-        )
+        made: dict[str, Any] = {name: values[name] for name in _ARRAYS}
+        for table in _TABLES:
+            made[table] = {n[len(table) + 1 :]: v for n, v in values.items() if n.startswith(table + "/")}
+        made.update({name: int(values[name]) for name in _NUMBERS})
+        return FeatureSet(**made, warnings=tuple(values[_WARNINGS].tolist()))
     except Exception as error:  # zipfile and NumPy have a dozen classes of errors for a damaged file
         logging.warning("the features in %s cannot be read (%s) and are made again", path, error)
         return None

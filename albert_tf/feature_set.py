@@ -25,6 +25,7 @@ class FeatureSet:
         per_piece: further arrays [T], such as `tag_ids`.
         choices: K; the sequences of a multiple-choice example are neighbours, K for each. 1 for all other tasks.
         cut: how many examples were longer than the limit and lost pieces.
+        warnings: what was logged when they were made, to be said again when they come from a file.
     """
 
     input_ids: np.ndarray
@@ -35,6 +36,7 @@ class FeatureSet:
     per_piece: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     choices: int = 1
     cut: int = 0
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """How many rows a batch can be cut from: N, or N / K where K sequences make one row."""

@@ -143,24 +143,32 @@ def check_length(max_seq_length: int, least: int) -> int:
     return max_seq_length
 
 
-def warn_of_short_pairs(max_seq_length: int) -> None:
-    """Warns of a length that hardly holds a pair: the value of a smoke test that was never set right."""
-    if max_seq_length < SHORT_FOR_PAIRS:
-        logging.warning(
-            "max_seq_length is %d, which leaves each text of a pair about %d pieces: a model hardly learns from that; "
-            "128 is usual",
-            max_seq_length,
-            max(0, max_seq_length - SPECIALS_OF_PAIR) // 2,
-        )
+def warn_of_short_pairs(max_seq_length: int) -> tuple[str, ...]:
+    """Warns of a length that hardly holds a pair: the value of a smoke test that was never set right.
+
+    Returns:
+        What it said, as the `warnings` of a `FeatureSet`; nothing where there is nothing to say.
+    """
+    if max_seq_length >= SHORT_FOR_PAIRS:
+        return ()
+    return warn(
+        f"max_seq_length is {max_seq_length}, which leaves each text of a pair about "
+        f"{max(0, max_seq_length - SPECIALS_OF_PAIR) // 2} pieces: a model hardly learns from that; 128 is usual"
+    )
 
 
-def warn_of_cut(cut: int, examples: int, max_seq_length: int) -> None:
-    """Says how many examples were longer than the limit, if any were."""
-    if cut:
-        logging.warning(
-            "%d of %d examples (%.1f %%) are longer than max_seq_length %d and were cut",
-            cut,
-            examples,
-            100 * cut / examples,
-            max_seq_length,
-        )
+def warn_of_cut(cut: int, examples: int, max_seq_length: int) -> tuple[str, ...]:
+    """Says how many examples were longer than the limit, if any were; returns what it said."""
+    if not cut:
+        return ()
+    share = 100 * cut / examples
+    return warn(
+        f"{cut} of {examples} examples ({share:.1f} %) are longer than max_seq_length {max_seq_length} and were cut"
+    )
+
+
+def warn(*messages: str) -> tuple[str, ...]:
+    """Logs each message as a warning, and returns them."""
+    for message in messages:
+        logging.warning("%s", message)
+    return messages

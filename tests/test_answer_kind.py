@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -128,7 +130,8 @@ def test_two_questions_train_and_predict(head, tmp_path):
     predictions = Predictor(made, of_head, batch_size=4).predict(examples, tokenizer())
     files = task.write_submission(str(tmp_path / "dev"), examples, predictions, ())
     assert [name.rsplit("/", 1)[1] for name in files] == ["predictions.json", "nbest_predictions.json"] + [
-        "null_odds.json"
+        "best_answers.json",
+        "null_odds.json",
     ] * (head != "span")
     values = [read_json(name) for name in files]
     assert all(set(value) == {"a", "b"} for value in values)
@@ -153,7 +156,12 @@ def test_losses_from_the_definition():
     logits = {name: rng.normal(size=(2, 6)).astype(np.float32) for name in ("start_logits", "end_logits")}
     outputs = {**logits, "cls_logits": rng.normal(size=2).astype(np.float32)}
     starts, ends, impossible = [2, 0], [3, 0], np.array([0, 1])
-    batch = {"start_positions": starts, "end_positions": ends, "is_impossible": impossible}
+    batch = {
+        "start_positions": starts,
+        "end_positions": ends,
+        "is_impossible": impossible,
+        "input_mask": np.ones((2, 6)),
+    }
     batch = {name: tf.constant(value, tf.int32) for name, value in batch.items()}
 
     def cross_entropy(values, positions):
@@ -163,6 +171,19 @@ def test_losses_from_the_definition():
     none = np.log1p(np.exp(np.where(impossible, -1, 1) * outputs["cls_logits"])) / 2
     np.testing.assert_allclose(kind("span").losses(outputs, batch), span, rtol=1e-6)
     np.testing.assert_allclose(kind("answerable_span").losses(outputs, batch), span + none, rtol=1e-6)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_losses_do_not_depend_on_the_padding(head):
+    made, of_head = model(head), kind(head)
+    features = of_head.features(questions(), tokenizer(), training=True)
+    losses = []
+    for length in (24, 32, 48):
+        batch = Batches(features, len(features), [length]).cut(np.arange(len(features), dtype=np.int32))
+        batch = {name: tf.constant(value) for name, value in batch.items()}
+        assert batch["input_ids"].shape[1] == length
+        losses.append(of_head.losses(made(of_head.inputs(batch, True), training=True), batch).numpy())
+    np.testing.assert_allclose(losses[1:], losses[:1] * 2, rtol=1e-5)
 
 
 def beams(windows: int, cls_logits) -> dict:
@@ -297,3 +318,22 @@ def test_features_are_the_same_from_a_file(tmp_path):
     assert len(list(tmp_path.glob("*.npz"))) == 1
     cached_features(kind("span", doc_stride=2), examples, tokenizer(), training=False, directory=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def test_what_decides_no_features_makes_none_anew(tmp_path):
+    examples = questions()
+    changes = ({}, {"null_threshold": -1.5}, {"n_best_size": 3}, {"max_answer_length": 2})
+    for change in changes:
+        cached_features(kind("answerable_span", **change), examples, tokenizer(), training=False, directory=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == 1
+
+
+def test_what_was_left_out_and_cut_is_told_again(tmp_path, caplog):
+    examples = [dataclasses.replace(questions()[0], question="the " * count) for count in (9, 5, 4)] + questions()
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="absl"):
+            features = cached_features(kind("span"), examples, tokenizer(), training=True, directory=tmp_path)
+        assert "4 of 11 questions are left out: they have no answer" in caplog.text
+        assert "2 of 7 questions have more than max_query_length 4 pieces and are cut" in caplog.text
+        assert len(caplog.records) == 2 and features.cut == 2

@@ -12,9 +12,12 @@ from albert_tf.batches import Batches, bucket_lengths
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
+from albert_tf.task_kinds.catalogue import kind_of
 from albert_tf.task_kinds.choices import ChoiceKind, question_with
 from albert_tf.task_models import AlbertForMultipleChoice
+from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.examples import ChoiceExample
+from albert_tf.tasks.recipes import find_recipe
 from albert_tf.tokenization import load_tokenizer
 from tests import toy_vocabulary
 from tests.checkpoint_files import SIZES
@@ -147,10 +150,27 @@ def test_examples_that_cannot_be_learned(choices, label, words, tokenizer):
 
 def test_lengths(tokenizer, caplog):
     assert ChoiceKind(HEAD, max_seq_length=512).max_qa_length == 128
-    for most_qa in (0, 30):
-        with pytest.raises(InputError, match="max_qa_length"):
-            ChoiceKind(HEAD, max_seq_length=32, max_qa_length=most_qa)
+    with pytest.raises(InputError, match="max_qa_length is 0, but must be at least 1"):
+        ChoiceKind(HEAD, max_seq_length=32, max_qa_length=0)
     with caplog.at_level(logging.WARNING, logger="absl"):
         ChoiceKind(HEAD, max_seq_length=12).features([example(0, ("a", "b"))], tokenizer, training=True)
     assert "max_seq_length is 12" in caplog.text
     assert "1 of 1 examples (100.0 %)" in caplog.text
+
+
+@pytest.mark.parametrize(("length", "most_qa", "taken"), [(32, 29, 29), (32, 30, 14), (128, 128, 62), (5, 9, 1)])
+def test_a_limit_of_answers_that_leaves_no_room_is_lowered(length, most_qa, taken, tokenizer, caplog):
+    with caplog.at_level(logging.WARNING, logger="absl"):
+        kind = ChoiceKind(HEAD, max_seq_length=length, max_qa_length=most_qa)
+    assert kind.settings == {"max_seq_length": length, "max_qa_length": taken}
+    assert (f"max_qa_length {most_qa} does not fit into max_seq_length {length}" in caplog.text) == (taken < most_qa)
+    examples = [example(0, ("red " * 200, "b"), passage=PASSAGE * 9)]
+    features = kind.features(examples, tokenizer, training=True)
+    assert features.sizes[0] == length and features.first_sizes[0] == length - taken - 1
+
+
+@pytest.mark.parametrize("length", [128, 64])
+def test_the_recipe_of_race_fits_shorter_sequences(length):
+    recipe, task = find_recipe("race"), find_task("race")
+    kind = kind_of(task, max_seq_length=length, max_qa_length=recipe.max_qa_length)
+    assert kind.settings["max_qa_length"] < length

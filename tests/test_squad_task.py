@@ -61,10 +61,12 @@ def test_written_files(tmp_path):
     ]
     files = squad.write_answers(str(tmp_path / "predictions" / "dev"), [], predictions, ())
     assert files == [
-        str(tmp_path / "predictions/dev" / name) for name in (squad.PREDICTIONS, squad.N_BEST, squad.NULL_ODDS)
+        str(tmp_path / "predictions/dev" / name)
+        for name in (squad.PREDICTIONS, squad.N_BEST, squad.BEST_ANSWERS, squad.NULL_ODDS)
     ]
-    answers, n_best, odds = map(read_json, files)
+    answers, n_best, whatever_the_odds, odds = map(read_json, files)
     assert answers == {"a": best["text"], "b": "", "c": ""}
+    assert whatever_the_odds == {"a": best["text"], "b": best["text"], "c": ""}
     assert n_best == {"a": [best], "b": [best], "c": []}
     assert odds == {"a": -2.5, "b": 4.5, "c": 1e6}
     assert "«Étoile»" in pathlib.Path(files[0]).read_text(encoding="utf-8")

@@ -12,20 +12,22 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import answer_metrics, answer_windows, answers, sequences, task_losses
+from albert_tf.answer_metrics import NO_WINDOW
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.head_config import HeadConfig
-from albert_tf.task_kinds.arrays import model_inputs, sigmoid
+from albert_tf.probabilities import sigmoid
+from albert_tf.task_kinds.arrays import model_inputs
 from albert_tf.tasks.examples import AnswerPrediction, QuestionExample
+from albert_tf.tasks.released_settings import DOC_STRIDE, MAX_ANSWER_LENGTH, MAX_QUERY_LENGTH, N_BEST_SIZE
 from albert_tf.tokenizer import Tokenizer
 
 ANSWERABLE = "answerable_span"
-DOC_STRIDE, MAX_QUERY_LENGTH, N_BEST_SIZE, MAX_ANSWER_LENGTH = 128, 64, 20, 30  # as released
-NO_WINDOW = 1e6  # the null odds of a question whose context has no piece, as released
 
 _LEAST_LENGTH = 5  # [CLS] q [SEP] c [SEP]
 _SPAN_OUTPUTS = ("start_logits", "end_logits")
 _BEAM_OUTPUTS = ("start_top_index", "start_top_log_probs", "end_top_index", "end_top_log_probs")
+_NOT_A_PIECE = -1e9  # the logit of padding
 _NULL_OUTPUT = "cls_logits"  # [B], above 0 where there is no answer
 THRESHOLD = "best_f1_threshold"  # among the scores of the answerable head
 
@@ -74,8 +76,9 @@ class AnswerKind:
         self.n_best_size = n_best_size
         self.max_answer_length = max_answer_length
         self.null_threshold = 0.0 if null_threshold is None else float(null_threshold)
+        self.feature_settings: Mapping[str, Any] = self.windows._asdict()
         self.settings: Mapping[str, Any] = {
-            **self.windows._asdict(),
+            **self.feature_settings,
             "n_best_size": n_best_size,
             "max_answer_length": max_answer_length,
             "null_threshold": null_threshold,
@@ -108,13 +111,23 @@ class AnswerKind:
         return inputs
 
     def losses(self, outputs: Mapping[str, tf.Tensor], batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """See `TaskKind`; of the outputs of a call in training."""
+        """See `TaskKind`; of the outputs of a call in training.
+
+        Padding cannot be chosen, neither here nor in `predictions`, which get each row cut to its own length: a row's
+        loss does not depend on the length its batch is padded to. (The released code pads every row to
+        `max_seq_length` and lets all of it compete.)
+        """
         positions = batch[answer_windows.START_POSITIONS], batch[answer_windows.END_POSITIONS]
-        logits = outputs["start_logits"], outputs["end_logits"]
+        is_piece = batch["input_mask"] > 0
+        start_logits, end_logits = (
+            tf.where(is_piece, tf.cast(outputs[name], tf.float32), _NOT_A_PIECE) for name in _SPAN_OUTPUTS
+        )
         if not self._is_answerable:
-            return task_losses.span_losses(*logits, *positions)
+            return task_losses.span_losses(start_logits, end_logits, *positions)
         is_impossible = batch[answer_windows.IS_IMPOSSIBLE]
-        return task_losses.answerable_span_losses(*logits, outputs["cls_logits"], *positions, is_impossible)
+        return task_losses.answerable_span_losses(
+            start_logits, end_logits, outputs[_NULL_OUTPUT], *positions, is_impossible
+        )
 
     def kept(self, outputs: Mapping[str, tf.Tensor], batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """`start_logits` and `end_logits` [B,S]; of the answerable head what the search found, and `cls_logits` [B]."""
@@ -175,7 +188,7 @@ class AnswerKind:
             best = n_best[0]
             about = best["text"], best["start"], best["end"], best["probability"]
         else:
-            about = "", -1, -1, 0.0 if null_odds is None else float(sigmoid(np.asarray(null_odds)))
+            about = "", -1, -1, 0.0 if null_odds is None else float(sigmoid(null_odds))
         return AnswerPrediction(example.id, *about, null_odds, n_best)
 
     def scores(

@@ -1,4 +1,4 @@
-"""What the kinds of tasks have in common: a model's inputs, labels by name, probabilities.
+"""What the kinds of tasks have in common: a model's inputs, labels by name.
 
 B rows of a batch, S its padded length, C labels.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
+from albert_tf.probabilities import sigmoid as sigmoid
 
 NO_LABEL = -1  # in place of a label's number
 
@@ -43,15 +43,3 @@ def label_id_of(label: Any, numbers: Mapping[str, int], example: Any) -> int:
         known = ", ".join(list(numbers)[:20]) + (" and others" if len(numbers) > 20 else "")
         raise InputError(f"{place_of(example)}: the label is {label!r}, but must be one of {known}")
     return number
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities over the last axis, float64."""
-    logits = np.asarray(logits, np.float64)
-    powers = np.exp(logits - logits.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
-def sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Each logit's own probability, float64."""
-    return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(logits, np.float64)))

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from albert_tf import metrics as measures
 from albert_tf import sequences, task_losses
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.head_config import HeadConfig
-from albert_tf.task_kinds.arrays import NO_LABEL, model_inputs, place_of, softmax
+from albert_tf.probabilities import softmax
+from albert_tf.task_kinds.arrays import NO_LABEL, model_inputs, place_of
 from albert_tf.tasks.examples import ChoiceExample, ChoicePrediction
 from albert_tf.tokenizer import Tokenizer
 
@@ -38,10 +40,11 @@ class ChoiceKind:
     Args:
         head: multiple choice.
         max_seq_length: the most pieces of a sequence.
-        max_qa_length: the most pieces of question and choice; a quarter of `max_seq_length` where it is not given.
+        max_qa_length: the most pieces of question and choice; a quarter of `max_seq_length` where it is not given, and
+            with a warning half of what there is room for where it is more than that.
 
     Raises:
-        InputError: a length leaves no room.
+        InputError: `max_seq_length` leaves no room, or `max_qa_length` is below 1.
     """
 
     def __init__(self, head: HeadConfig, *, max_seq_length: int, max_qa_length: int | None = None):
@@ -49,17 +52,24 @@ class ChoiceKind:
         self.max_seq_length = sequences.check_length(max_seq_length, _LEAST_LENGTH)
         most = max_seq_length - sequences.SPECIALS_OF_PAIR
         self.max_qa_length = max(1, max_seq_length // _SHARE_OF_ANSWERS) if max_qa_length is None else max_qa_length
-        if not 1 <= self.max_qa_length <= most:
-            raise InputError(
-                f"max_qa_length is {max_qa_length}, but must be 1 to {most} with max_seq_length {max_seq_length}"
+        if self.max_qa_length < 1:
+            raise InputError(f"max_qa_length is {max_qa_length}, but must be at least 1")
+        if self.max_qa_length > most:
+            self.max_qa_length = most // 2
+            logging.warning(
+                "max_qa_length %d does not fit into max_seq_length %d: question and choice have at most %d pieces",
+                max_qa_length,
+                max_seq_length,
+                self.max_qa_length,
             )
         self.settings: Mapping[str, Any] = {"max_seq_length": max_seq_length, "max_qa_length": self.max_qa_length}
+        self.feature_settings = self.settings
 
     def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
         """See `TaskKind`; K is the most choices of an example."""
         for example in examples:
             _check(example, training)
-        sequences.warn_of_short_pairs(self.max_seq_length)
+        warnings = sequences.warn_of_short_pairs(self.max_seq_length)
         counts = np.array([len(example.choices) for example in examples], np.int64)
         owners = np.repeat(np.arange(len(examples)), counts)
         passages = sequences.encode([example.passage for example in examples], tokenizer).take(owners)
@@ -81,17 +91,17 @@ class ChoiceKind:
             out[places] = values
             return out
 
-        features = FeatureSet(
+        cut = len(np.unique(owners[is_cut]))
+        return FeatureSet(
             made.input_ids,
             spread(made.sizes),
             spread(made.first_sizes),
             np.repeat(np.arange(len(examples), dtype=np.int32), choices),
             {IS_RIGHT: (np.arange(choices) == labels[:, None]).astype(np.int32).ravel()},
             choices=choices,
-            cut=len(np.unique(owners[is_cut])),
+            cut=cut,
+            warnings=warnings + sequences.warn_of_cut(cut, len(examples), self.max_seq_length),
         )
-        sequences.warn_of_cut(features.cut, len(examples), self.max_seq_length)
-        return features
 
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """See `TaskKind`; each [B,K,S]."""

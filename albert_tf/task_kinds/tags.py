@@ -17,7 +17,8 @@ from albert_tf import metrics as measures
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.head_config import HeadConfig
-from albert_tf.task_kinds.arrays import NO_LABEL, label_id_of, label_names, model_inputs, place_of, softmax
+from albert_tf.probabilities import softmax
+from albert_tf.task_kinds.arrays import NO_LABEL, label_id_of, label_names, model_inputs, place_of
 from albert_tf.tasks.examples import TagExample, TagPrediction
 from albert_tf.tokenizer import Tokenizer
 from albert_tf.word_pieces import word_sequences
@@ -49,6 +50,7 @@ class TagKind:
         if self.doc_stride < 1:
             raise InputError(f"doc_stride is {doc_stride}, but must be at least 1")
         self.settings: Mapping[str, Any] = {"max_seq_length": max_seq_length, "doc_stride": self.doc_stride}
+        self.feature_settings = self.settings
         self._tags = label_names(head)
         self._tag_ids = {tag: number for number, tag in enumerate(self._tags)}
 
@@ -56,7 +58,6 @@ class TagKind:
         """See `TaskKind`."""
         tags = [self._tags_of(example, training) for example in examples]
         made = word_sequences([example.words for example in examples], tokenizer, self.max_seq_length, self.doc_stride)
-        sequences.warn_of_cut(made.cut, len(examples), self.max_seq_length)
         flat_tags = np.concatenate(tags) if tags else np.zeros(0, np.int32)
         word_counts = np.array([len(some) for some in tags], np.int64)
         first_words = (np.cumsum(word_counts) - word_counts)[made.sentences]  # [N], of each window's sentence
@@ -70,6 +71,7 @@ class TagKind:
             made.sentences,
             per_piece={TAG_IDS: tag_ids, WORDS: made.words},
             cut=made.cut,
+            warnings=sequences.warn_of_cut(made.cut, len(examples), self.max_seq_length),
         )
 
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:

@@ -24,12 +24,14 @@ class TaskKind(Protocol):
 
     Attributes:
         head: of the model.
-        settings: JSON values of all that decides `features`, for the key of a cache and to be kept beside the model:
+        settings: JSON values of all that it was made with beside the head, to be kept beside the model:
             `type(kind)(kind.head, **kind.settings)` is the same kind again.
+        feature_settings: those of them that decide `features`, for the key of a cache.
     """
 
     head: HeadConfig
     settings: Mapping[str, Any]
+    feature_settings: Mapping[str, Any]
 
     def features(self, examples: Sequence[Example], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
         """Tokenises; with `training`, examples must have labels, and what cannot be learned from is left out.

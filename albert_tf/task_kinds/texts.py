@@ -16,13 +16,13 @@ from albert_tf import metrics as measures
 from albert_tf import sequences, task_losses
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import HeadConfig
-from albert_tf.task_kinds.arrays import NO_LABEL, label_id_of, label_names, model_inputs, place_of, sigmoid, softmax
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
+from albert_tf.probabilities import sigmoid, softmax
+from albert_tf.task_kinds.arrays import NO_LABEL, label_id_of, label_names, model_inputs, place_of
 from albert_tf.tasks.examples import TextExample, TextPrediction
 from albert_tf.tokenizer import Tokenizer
 
 LABEL_IDS = "label_ids"
-REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
 
 _ONE_HALF = 0.5
 _LEAST_LENGTH = 5  # [CLS] a [SEP] b [SEP]
@@ -46,6 +46,7 @@ class TextKind:
         self.head = head
         self.max_seq_length = sequences.check_length(max_seq_length, _LEAST_LENGTH)
         self.settings: Mapping[str, Any] = {"max_seq_length": max_seq_length}
+        self.feature_settings = self.settings
         self._problem = head.problem
         self._labels = label_names(head)
         self._label_ids = {label: number for number, label in enumerate(self._labels)}
@@ -53,15 +54,14 @@ class TextKind:
     def features(self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
         """See `TaskKind`."""
         labels = self.label_ids(examples, training=training)
-        if any(example.text_b is not None for example in examples):
-            sequences.warn_of_short_pairs(self.max_seq_length)
+        has_pairs = any(example.text_b is not None for example in examples)
+        warnings = sequences.warn_of_short_pairs(self.max_seq_length) if has_pairs else ()
         made, cut = sequences.pair_sequences(
             [example.text_a for example in examples],
             [example.text_b for example in examples],
             tokenizer,
             self.max_seq_length,
         )
-        sequences.warn_of_cut(cut, len(examples), self.max_seq_length)
         return FeatureSet(
             made.input_ids,
             made.sizes,
@@ -69,6 +69,7 @@ class TextKind:
             np.arange(len(examples), dtype=np.int32),
             {LABEL_IDS: labels},
             cut=cut,
+            warnings=warnings + sequences.warn_of_cut(cut, len(examples), self.max_seq_length),
         )
 
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:

@@ -14,7 +14,8 @@ from albert_tf.tasks.examples import AnswerPrediction, Example, Prediction
 from albert_tf.tasks.squad_files import read_questions
 from albert_tf.tasks.task import TRAIN, Task
 
-PREDICTIONS, N_BEST, NULL_ODDS = "predictions.json", "nbest_predictions.json", "null_odds.json"
+PREDICTIONS, N_BEST = "predictions.json", "nbest_predictions.json"
+BEST_ANSWERS, NULL_ODDS = "best_answers.json", "null_odds.json"
 
 
 def read(path: str) -> list[Example]:
@@ -27,9 +28,13 @@ def write_answers(
 ) -> list[str]:
     """Writes the files of the official scripts into the directory `path`, each an object from id to value.
 
-    predictions.json has the answers, "" for none; nbest_predictions.json the best answers of each question, as the
-    released code writes them, with `start` and `end` in the context as well; null_odds.json, which only a model that
-    knows of no answer gives, how much likelier than an answer it is that there is none.
+    predictions.json has the answers, "" for none: this is what is submitted. nbest_predictions.json has the best
+    answers of each question, as the released code writes them, with `start` and `end` in the context as well.
+
+    A model that knows of no answer gives two more: null_odds.json, how much likelier than an answer it is that there is
+    none; and best_answers.json, the best answer to each question whatever the null odds. These two go together: with
+    them the official script finds the best threshold (`evaluate-v2.0.py DATA best_answers.json --na-prob-file
+    null_odds.json`), which it cannot from predictions.json, where a threshold has been applied.
     """
     answers = [prediction for prediction in predictions if isinstance(prediction, AnswerPrediction)]
     written = [
@@ -37,7 +42,10 @@ def write_answers(
         _write(storage.join(path, N_BEST), {answer.id: list(answer.n_best) for answer in answers}),
     ]
     odds = {answer.id: answer.null_odds for answer in answers if answer.null_odds is not None}
-    return [*written, _write(storage.join(path, NULL_ODDS), odds)] if odds else written
+    if odds:
+        best = {answer.id: answer.n_best[0]["text"] if answer.n_best else "" for answer in answers}
+        written += [_write(storage.join(path, BEST_ANSWERS), best), _write(storage.join(path, NULL_ODDS), odds)]
+    return written
 
 
 def _write(path: str, values: dict[str, Any]) -> str:
