@@ -144,7 +144,7 @@ def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:
     if written_by != STACK:
         raise InputError(
             f"the checkpoint {path} was written with {written_by} and this is {STACK}: go on with the same stack, or "
-            f"start from its weights with --init_checkpoint and another --output_dir"
+            "start from its weights (--init_checkpoint, in fine-tuning --model) with another --output_dir"
         )
     try:
         found = _shapes(path)

@@ -20,7 +20,8 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
 
     def guarded(argv: Sequence[str]) -> int | None:
         if len(argv) > 1:
-            raise app.UsageError(f"unexpected argument {argv[1]!r}: everything is given as --flag=value")
+            print(f"error: unexpected argument {argv[1]!r}: everything is given as --flag=value", file=sys.stderr)
+            return 1
         try:
             return main(argv)
         except InputError as error:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from albert_tf import config_files, finetuning_data, storage
+from albert_tf import config_files, finetuning_data, finetuning_output, storage
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, kind_of_split
@@ -53,6 +53,8 @@ def main(argv: Sequence[str]) -> int:
     check_flags()
     task = find_task()
     to_do = what_to_do()
+    if "train" in to_do:
+        finetuning_output.check(FLAGS.output_dir)
     splits = read_splits(task, to_do)
 
     # 2. The devices, and what must be set before the first of them is used.
@@ -68,16 +70,18 @@ def main(argv: Sequence[str]) -> int:
     from albert_tf import finetuning_report, finetuning_run, finetuning_seeds
 
     seeds = [FLAGS.seed + number for number in range(FLAGS.seeds)]
-    claim_output_directory(job)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    try:
-        if len(seeds) == 1:
-            report = finetuning_run.run(job, FLAGS.output_dir, seeds[0], stop)
-        else:
-            report = finetuning_seeds.run(job, FLAGS.output_dir, seeds, stop)
-    except Exception as error:
-        return tell_failure(error)
+    storage.make_directory(FLAGS.output_dir)
+    with finetuning_output.only_user(FLAGS.output_dir):
+        claim_output_directory(job)
+        stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        try:
+            if len(seeds) == 1:
+                report = finetuning_run.run(job, FLAGS.output_dir, seeds[0], stop)
+            else:
+                report = finetuning_seeds.run(job, FLAGS.output_dir, seeds, stop)
+        except Exception as error:
+            return tell_failure(error)
     if report is not None:
         end = finetuning_report.print_end if len(seeds) == 1 else finetuning_report.print_seeds_end
         end(FLAGS.output_dir, report)
@@ -381,7 +385,6 @@ def claim_output_directory(job: Job) -> None:
     """Records what decides this run's result, or refuses to go on with a run that was begun otherwise."""
     from albert_tf import checkpointing
 
-    storage.make_directory(FLAGS.output_dir)
     settings = dataclasses.asdict(job.settings)
     for name in _WITHOUT_EFFECT_ON_THE_RESULT:
         del settings[name]
@@ -449,7 +452,9 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     print(f"using the model in {path}" + (f" (--model={given} has no part in this)" if given else ""), flush=True)
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
     data = [Data(split, features_of(kind, split, tokenizer)) for split in splits.values()]
-    scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
+    storage.make_directory(FLAGS.output_dir)
+    with finetuning_output.only_user(FLAGS.output_dir):
+        scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
     finetuning_report.print_use(scores, files)
     return 0
 

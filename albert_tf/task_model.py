@@ -21,13 +21,11 @@ from albert_tf.errors import InputError
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import KINDS, HeadConfig
 from albert_tf.pretrained_model import PretrainedModel
+from albert_tf.task_file import FORMAT, MODEL, TASK_FILE, find, read_about
 from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tokenizer import Tokenizer
 
-TASK_FILE = "task.json"
-MODEL = "model"  # the directory in the output directory of a run
-FORMAT = 1
 LONGEST = 512  # pieces of a sequence, where the source does not tell
 
 
@@ -74,27 +72,6 @@ def save(
 def write_about(directory: str, about: Mapping[str, Any]) -> None:
     """Writes task.json; `about` has the settings."""
     storage.write_json(storage.join(directory, TASK_FILE), {"format": FORMAT, **about})
-
-
-def find(path: str) -> str | None:
-    """The model directory that a path stands for: itself, or the one in a run's output directory; None for neither."""
-    for directory in (path, storage.join(path, MODEL)):
-        if storage.exists(storage.join(directory, TASK_FILE)):
-            return directory
-    return None
-
-
-def read_about(directory: str) -> dict[str, Any]:
-    """The content of task.json.
-
-    Raises:
-        InputError: it is missing, damaged, or of another format.
-    """
-    path = storage.join(directory, TASK_FILE)
-    values = storage.read_json(path)
-    if not isinstance(values, dict) or values.get("format") != FORMAT or not isinstance(values.get("settings"), dict):
-        raise InputError(f"{path} is not a {TASK_FILE} of format {FORMAT} with settings: fine-tune the model again")
-    return values
 
 
 def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:

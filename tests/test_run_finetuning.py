@@ -521,6 +521,51 @@ def test_what_does_not_fit_is_told_before_the_first_step(driver, flags, tmp_path
     assert "Traceback" not in text and not (tmp_path / "run").exists()
 
 
+def test_two_runs_do_not_share_a_directory(driver, flags, data, tmp_path):
+    output = tmp_path / "run"
+    long = {**flags, "num_train_steps": 100_000, "eval_every": 100_000, "log_steps": 1}
+    command = [sys.executable, "-m", "albert_tf.run_finetuning", *arguments({**long, "output_dir": output})]
+    with open(tmp_path / "said.txt", "w") as said:
+        first = subprocess.Popen(command, stdout=said, stderr=said)
+    deadline, log = time.monotonic() + 300, output / "logs/training_log.jsonl"
+    while not log.exists() or not log.read_text():
+        assert first.poll() is None and time.monotonic() < deadline, (tmp_path / "said.txt").read_text()
+        time.sleep(0.01)
+    before = (output / "run.json").read_bytes()
+    text = driver.run(expect=1, **{**flags, "num_train_steps": 3}, output_dir=output)
+    assert f"--output_dir={output} is in use by another process" in text and "Traceback" not in text
+    assert (output / "run.json").read_bytes() == before
+    first.kill()
+    first.wait()
+    assert "was begun with other settings" in driver.run(expect=1, **few(flags, tmp_path, data_dir=data))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("", "x", "is a file: give a directory"),
+        ("model/notes.txt", "x", "holds notes.txt, which would be lost"),
+        ("model/model.safetensors", "x", "holds model.safetensors, which would be lost"),
+        ("run.json", '{"train_batch_size": 8}', "holds a pre-training run"),
+    ],
+)
+def test_a_directory_with_other_things_is_left_as_it_is(driver, flags, tmp_path, name, content, expected):
+    file = tmp_path / "run" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+    text = driver.run(expect=1, **flags, output_dir=tmp_path / "run")
+    assert expected in text and f"--output_dir={tmp_path / 'run'}" in text and "Traceback" not in text
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file] and file.read_text() == content
+
+
+def test_a_stray_argument_is_told_in_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "albert_tf.run_finetuning", "train"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert done.returncode == 1
+    assert done.stdout.decode() == "error: unexpected argument 'train': everything is given as --flag=value\n"
+
+
 def test_a_loss_that_is_not_finite_stops_with_the_step(driver, flags, tmp_path):
     text = driver.run(expect=1, **{**flags, "learning_rate": 1e30, "num_warmup_steps": 0}, output_dir=tmp_path / "run")
     assert re.search(r"error: step [23] failed: the loss is not finite", text) and "Traceback" not in text

@@ -41,7 +41,7 @@ _DECISIVE_KEYS = (
     "inner_group_num",
     "id2label",
 )
-_FILES = (CONFIG_FILE, HEAD_CONFIG_FILE, HUGGING_FACE_CONFIG_FILE, WEIGHTS_FILE, OTHER_WEIGHTS_FILE, *VOCABULARY_FILES)
+FILES = (CONFIG_FILE, HEAD_CONFIG_FILE, HUGGING_FACE_CONFIG_FILE, WEIGHTS_FILE, OTHER_WEIGHTS_FILE, *VOCABULARY_FILES)
 
 
 def read(directory: str | os.PathLike[str]) -> Checkpoint:
@@ -102,7 +102,7 @@ def write(checkpoint: Checkpoint, directory: str | os.PathLike[str]) -> tuple[st
         file_name = WEIGHTS_FILE if name in needed else OTHER_WEIGHTS_FILE
         tensors[file_name][stored] = np.array(value.T if transposed else value, order="C")
     values, notes = _hugging_face_values(checkpoint.replace(config=config, head=head))
-    with files.atomic_directory(directory, replaces=_FILES) as aside:
+    with files.atomic_directory(directory, replaces=FILES) as aside:
         config.to_json_file(os.path.join(aside, CONFIG_FILE))
         head.write(aside)
         if values is not None:

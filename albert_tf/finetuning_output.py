@@ -1,0 +1,65 @@
+"""The output directory of a fine-tuning before anything is in it: whether it may be written, and by nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from albert_tf import storage, task_file
+from albert_tf.errors import InputError
+from albert_tf.file_lock import held
+from albert_tf.formats import portable
+
+_RUN_FILE = "run.json"
+_KEY_OF_FINE_TUNING = "task"  # in run.json; a pre-training has none
+
+
+def check(output_dir: str) -> None:
+    """Refuses a directory that a fine-tuning must not write to; writes nothing.
+
+    Raises:
+        InputError: it is a file, another process uses it, it holds a pre-training, or its `model` holds other things.
+    """
+    if storage.exists(output_dir) and not storage.is_directory(output_dir):
+        raise InputError(f"--output_dir={output_dir} is a file: give a directory, it need not be there yet")
+    if storage.is_directory(output_dir):
+        with only_user(output_dir):
+            pass
+    run_file = storage.join(output_dir, _RUN_FILE)
+    if storage.exists(run_file) and _KEY_OF_FINE_TUNING not in storage.read_json(run_file):
+        raise InputError(
+            f"--output_dir={output_dir} holds a pre-training run: give another directory, and that one as --model "
+            "to begin with its weights"
+        )
+    model = storage.join(output_dir, task_file.MODEL)
+    if storage.exists(model) and not storage.is_directory(model):
+        raise InputError(f"--output_dir={output_dir}: {model} is a file, and the model is to be written there")
+    names = storage.list_directory(model)
+    foreign = [name for name in names if name not in (*portable.FILES, task_file.TASK_FILE)]
+    if names and task_file.TASK_FILE not in names:
+        foreign = foreign or names
+    if foreign:
+        raise InputError(
+            f"--output_dir={output_dir}: {model} holds {', '.join(foreign[:3])}, which would be lost: give another "
+            "directory"
+        )
+
+
+@contextlib.contextmanager
+def only_user(output_dir: str) -> Iterator[None]:
+    """Keeps other processes from using the directory during the block; an address is not guarded.
+
+    The system lets go of it when the process ends, however it ends.
+
+    Raises:
+        InputError: another process uses it.
+    """
+    if storage.is_remote(output_dir):
+        yield
+        return
+    with held(output_dir) as is_free:
+        if is_free is False:
+            raise InputError(
+                f"--output_dir={output_dir} is in use by another process: wait for its end, or give another directory"
+            )
+        yield
