@@ -49,6 +49,17 @@ def test_lines_of_json_are_known_by_their_content(read, name):
     assert examples[1].place.endswith(f"{name}, line 2")
 
 
+def test_csv_has_quotes_and_the_label_in_front(read):
+    rows = '"房间很好, 下次再来"', "0", '"他说""不好""\n再见"'
+    content = f"label,review\n1,{rows[0]}\n{rows[1]},{rows[2]}\n"
+    for text in (content, content.split("\n", 1)[1]):
+        examples = read("ChnSentiCorp", text, "train.csv")
+        assert [(e.text_a, e.text_b, e.label) for e in examples] == [
+            ("房间很好, 下次再来", None, "positive"),
+            ('他说"不好"\n再见', None, "negative"),
+        ]
+
+
 def test_a_test_file_has_ids_and_no_labels(read):
     examples = read("cmnli", '{"id": 0, "sentence1": "一", "sentence2": "二"}\n', "test.json")
     assert [(e.id, e.text_a, e.text_b, e.label) for e in examples] == [("0", "一", "二", None)]

@@ -220,6 +220,50 @@ def test_languages_are_labels_and_no_header(read):
     assert values(read("a.tsv", "selamat pagi\tid\nguten Morgen\tde\n"))[0] == ("selamat pagi", None, "id")
 
 
+def test_one_usual_name_makes_no_header_when_its_row_looks_like_the_others(read, caplog):
+    labels = ("text", "code", "other", "code", "text")
+    rows = "".join(f"part {number}\t{label}\n" for number, label in enumerate(labels))
+    with caplog.at_level("WARNING", logger="absl"):
+        assert len(read("a.tsv", rows)) == 5
+        assert "a.tsv, line 1 is taken for a row and not for a header, with 'text' as the only" in caplog.text
+        assert "--has_header" in caplog.text
+        caplog.clear()
+        assert len(read("b.tsv", f"words\tlabel\n{rows}")) == 5
+        assert "b.tsv, line 1 is taken for a header and not for a row" in caplog.text
+        assert "--nohas_header" in caplog.text
+        caplog.clear()
+        assert len(read("c.tsv", rows, text_file_task(Columns(0, label=1)))) == 5
+        for sure in (f"text\tlabel\n{rows}", "id\ttext\n1\tx\n", "text\nx\n"):
+            assert read("d.tsv", sure)[0].text_a in ("part 0", "x")
+        assert len(read("e.tsv", f"words\tlabel\n{rows}", text_file_task(Columns("words")))) == 5
+    assert caplog.text.count("is taken for") == 1
+
+
+def test_a_column_number_is_no_name_of_a_header(read):
+    assert len(read("a.tsv", "0\tfew\n7\tmany\n", text_file_task(Columns(1, label="0")))) == 2
+
+
+def test_the_columns_in_use_are_told(read, tmp_path):
+    task = text_file_task(Columns("utter", label="intent"))
+    read("a.tsv", "code\tutter\tintent\tmore\n7\tHello\tx\t.\n", task)
+    read("b.tsv", "utter\tlabel\nHello\tx\n", task)
+    assert task.columns == {
+        str(tmp_path / "a.tsv"): "the text is column 'utter', the label is column 'intent', not used: 'code', 'more'",
+        str(tmp_path / "b.tsv"): "the text is column 'utter', there is no column 'intent' for the label, "
+        "not used: 'label'",
+    }
+    plain = text_file_task()
+    read("c.csv", "Hello,there,x\n", plain)
+    assert plain.columns[str(tmp_path / "c.csv")] == (
+        "the text is column 0, the second text is column 1, the label is column 2, all are used; the file has no header"
+    )
+    choices = choice_file_task(CHOICES)
+    read("d.tsv", CHOICE_HEADER + "P.\tQ?\tx\ty\tz\t0\n", choices)
+    assert choices.columns[str(tmp_path / "d.tsv")].startswith(
+        "the passage is column 'passage', the question is column 'question', the choice A is column 'one', "
+    )
+
+
 def test_one_label_alone_cannot_be_learned(read):
     with pytest.raises(InputError, match=r"has 1 label\(s\) \(a\), and at least 2 must be told apart"):
         find_labels(find_task("text_file"), read("a.tsv", "text\tlabel\nx\ta\ny\ta\n"))

@@ -1,7 +1,7 @@
 """Chinese classification: AFQMC, LCQMC, ChnSentiCorp and CMNLI.
 
 They go round in several forms, which are told apart by their content: CLUE's JSON lines, tab separated with a header,
-and tab separated without one, where the label is the last column or the first.
+and tab separated without one, where the label is the last column or the first; and these two as CSV, by their name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import SINGLE_LABEL
-from albert_tf.tasks import json_records, rows
+from albert_tf.tasks import json_records, rows, tables
 from albert_tf.tasks.examples import Example, TextExample
 from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.rows import Row, place
@@ -117,7 +117,7 @@ def _from_json(path: str, layout: Layout) -> Iterator[_Raw]:
 
 
 def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
-    body = rows.read_rows(path)
+    body = tables.csv_rows(path) if path.lower().endswith(".csv") else rows.read_rows(path)
     width = len(body[0].cells)
     columns = _columns_by_name(body[0], layout)
     has_header = columns is not None
@@ -125,7 +125,7 @@ def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
     for row in body[has_header:]:
         if len(row.cells) != width:
             raise InputError(
-                f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a tab "
+                f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a separator "
                 "inside a text, or a cell is missing"
             )
         cells = row.cells
@@ -179,7 +179,10 @@ def _task(layout: Layout, metrics: tuple[str, ...], words: str) -> Task:
         title=layout.title,
         head="classifier",
         read=functools.partial(read, layout=layout),
-        files={split: tuple(f"{split}.{end}" for end in ("json", "tsv", "txt")) for split in ("train", "dev", "test")},
+        files={
+            split: tuple(f"{split}.{end}" for end in ("json", "tsv", "txt", "csv"))
+            for split in ("train", "dev", "test")
+        },
         write_submission=write_clue,
         metrics=metrics,
         labels=layout.labels,

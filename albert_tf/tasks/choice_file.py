@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
@@ -45,16 +45,21 @@ class ChoiceColumns:
     has_header: bool | None = None
 
 
-def read_choices(path: str, columns: ChoiceColumns) -> list[Example]:
+def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[str, str] | None = None) -> list[Example]:
     """Reads questions with choices; a file without the label's column, or with nothing in it, is unlabelled.
+
+    Args:
+        path: of the file.
+        columns: where what is.
+        described: is given, under the path, a sentence on which column is what.
 
     Raises:
         InputError: a column is not there, a cell is no text, a question has fewer than two choices, or the label is
             none of them; the message names file and line.
     """
-    given = (columns.passage, columns.question, columns.label, columns.id, *columns.choices)
-    usual = (*_PASSAGE, *_QUESTION, *_LABEL)
-    table = tables.read_table(path, columns.has_header, [*usual, *(str(name).lower() for name in given)])
+    others = (columns.passage, columns.question, columns.label, columns.id)
+    given = [*columns.choices, *(column for column in others if column is not None)]
+    table = tables.read_table(path, columns.has_header, (*_PASSAGE, *_QUESTION, *_LABEL), given, _ID)
     places = [table.find(column, "a choice") for column in columns.choices]
     passage, question = (
         table.find_optional(None, names) if column is None else table.find(column, what)
@@ -65,9 +70,14 @@ def read_choices(path: str, columns: ChoiceColumns) -> list[Example]:
     )
     if passage is None and question is None:
         raise InputError(
-            f"{path} has neither a passage nor a question ({table.shown_names}): name the column of one of them"
+            f"{path} has neither a passage nor a question ({table.shown_names}): name the column of one of them "
+            "(--passage_column, --question_column)"
         )
     label, identifier = table.find_optional(columns.label, _LABEL), table.find_optional(columns.id, _ID)
+    if described is not None:
+        names = [f"choice {letter}" for letter in LETTERS[: len(places)]] if len(places) > 1 else ["list of choices"]
+        uses = {"passage": passage, "question": question, **dict(zip(names, places)), "label": label, "id": identifier}
+        described[path] = table.described(uses, {"label": columns.label})
     if label is not None and all(line.cells[label] in (None, "") for line in table.lines):
         label = None
     examples: list[Example] = []
@@ -93,18 +103,22 @@ def choice_file_task(columns: ChoiceColumns) -> Task:
         InputError: no column of choices is named, or `first_label` is neither 0 nor 1.
     """
     if not columns.choices:
-        raise InputError("no column of choices is named: name two or more, or one that holds a JSON list")
+        raise InputError(
+            "no column of choices is named: name two or more (--choice_columns), or one that holds a JSON list"
+        )
     if columns.first_label not in (0, 1):
         raise InputError(f"the first choice has the number {columns.first_label}, but it must be 0 or 1")
+    described: dict[str, str] = {}
     return Task(
         name="choice_file",
         title="choice file",
         head="multiple_choice",
-        read=functools.partial(read_choices, columns=columns),
+        read=functools.partial(read_choices, columns=columns, described=described),
         files=tables.SPLITS,
         write_submission=write_choices,
         metrics=("accuracy",),
         words="your own questions with two or more choices, as TSV, CSV or JSON lines",
+        columns=described,
     )
 
 

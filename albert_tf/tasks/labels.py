@@ -34,16 +34,22 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
     if len(found) < least:
         raise InputError(
             f"{task.title}: the training file has {len(found)} label(s) ({', '.join(sorted(found)) or 'none'}), and "
-            f"at least {least} must be told apart: is the right column named?"
+            f"at least {least} must be told apart: {_is_it_the_column(examples)}"
         )
     if task.head == "classifier" and len(found) > max(_FEW_LABELS, len(examples) // 2):
         raise InputError(
             f"{task.title}: the training file has {len(found)} labels in {len(examples)} rows, {min(found)[:40]!r} for "
-            "one: is the right column named?"
+            f"one: {_is_it_the_column(examples)}"
         )
     if all(_is_whole(label) for label in found):
         return tuple(sorted(found, key=lambda label: (int(label), label)))
     return tuple(sorted(found))
+
+
+def _is_it_the_column(examples: Sequence[Example]) -> str:
+    """A question for a person, with the place of the first row where it is known."""
+    place = examples[0].place if examples else ""
+    return "is the right column named (--label_column)?" + (f" The rows begin in {place}" if place else "")
 
 
 def _labels(example: Example) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from absl import logging
@@ -108,14 +108,37 @@ class Table:
         names = [name.lower() for name in self.names or ()]
         return next((names.index(name) for name in usual if name in names), None)
 
+    def described(self, uses: Mapping[str, int | None], asked: Mapping[str, Column | None]) -> str:
+        """Which column is what, for a person.
 
-def read_table(path: str, has_header: bool | None, known_names: Sequence[str]) -> Table:
+        Args:
+            uses: what a column is for ("text") to its position; None where there is none.
+            asked: the same to the column that was asked for, if one was; it may be missing.
+        """
+        names = [str(number) for number in range(self.width)] if self.names is None else [repr(n) for n in self.names]
+        parts = []
+        for what, column in uses.items():
+            if column is not None:
+                parts.append(f"the {what} is column {names[column]}")
+            elif asked.get(what) is not None:
+                parts.append(f"there is no column {asked[what]!r} for the {what}")
+        unused = [name for number, name in enumerate(names) if number not in uses.values()]
+        parts.append(f"not used: {rows.names(unused)}" if unused else "all are used")
+        return ", ".join(parts) + ("; the file has no header" if self.names is None else "")
+
+
+def read_table(
+    path: str, has_header: bool | None, usual: Sequence[str], given: Sequence[Column] = (), beside: Sequence[str] = ()
+) -> Table:
     """Reads a file; its form follows from the ending of its name, `.gz` behind that aside.
 
     Args:
         path: of the file.
-        has_header: whether the first line names the columns; None finds out: it does if it has one of `known_names`.
-        known_names: those that a header is known by, in lower case.
+        has_header: whether the first line names the columns; None finds out: it does if it has one of `given`, two of
+            the other names, or one of `usual` and no cell that comes again below it, which is said in a warning.
+        usual: names that a header is known by, in lower case.
+        given: columns as a person names them; numbers say nothing of a header.
+        beside: further names, in lower case, that alone are no evidence.
 
     Raises:
         InputError: a row has another number of columns than the first, a quote is not closed, JSON is broken, or there
@@ -124,7 +147,7 @@ def read_table(path: str, has_header: bool | None, known_names: Sequence[str]) -
     stem = path[: -len(_COMPRESSED)] if path.endswith(_COMPRESSED) else path
     if stem.lower().endswith(_JSON_ENDINGS):
         return _json_table(path)
-    body = _csv_rows(path) if stem.lower().endswith(".csv") else rows.read_rows(path)
+    body = csv_rows(path) if stem.lower().endswith(".csv") else rows.read_rows(path)
     width = len(body[0].cells) if body else 0
     if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
         blank = [row.line for row in body if not any(row.cells)]
@@ -140,11 +163,34 @@ def read_table(path: str, has_header: bool | None, known_names: Sequence[str]) -
             )
     first = tuple(cell.strip() for cell in body[0].cells)
     if has_header is None:
-        has_header = any(name.lower() in known_names for name in first)
+        has_header = _is_header(path, body, usual, given, beside)
     lines = [Line(place(path, row.line), row.cells) for row in body[has_header:]]
     if not lines:
         raise InputError(f"{path} has a header and no rows: it must have one example a line below it")
     return Table(path, first if has_header else None, lines)
+
+
+def _is_header(
+    path: str, body: Sequence[Row], usual: Sequence[str], given: Sequence[Column], beside: Sequence[str]
+) -> bool:
+    """Whether the first row names the columns, see `read_table`."""
+    first = [cell.strip().lower() for cell in body[0].cells]
+    asked = {str(column).strip().lower() for column in given if not str(column).isdecimal()}
+    if asked.intersection(first):
+        return True
+    known = set(first).intersection(usual)
+    if not known or len(first) == 1 or len(known | set(first).intersection(beside)) > 1:
+        return bool(known)
+    below = [[cell.strip().lower() for cell in row.cells] for row in body[1:]]
+    comes_again = any(cell and any(row[column] == cell for row in below) for column, cell in enumerate(first))
+    logging.warning(
+        "%s is taken for %s, with %r as the only usual name of a column: say --%shas_header if that is wrong",
+        place(path, body[0].line),
+        "a row and not for a header" if comes_again else "a header and not for a row",
+        next(iter(known)),
+        "" if comes_again else "no",
+    )
+    return not comes_again
 
 
 def _json_table(path: str) -> Table:
@@ -157,8 +203,12 @@ def _json_table(path: str) -> Table:
     return Table(path, tuple(names), [Line(r.place, [r.values.get(name) for name in names]) for r in records])
 
 
-def _csv_rows(path: str) -> list[Row]:
-    """The rows of a CSV file, whose cells may hold line ends between quotes; a row has the number of its first line."""
+def csv_rows(path: str) -> list[Row]:
+    """The rows of a CSV file, whose cells may hold line ends between quotes; a row has the number of its first line.
+
+    Raises:
+        InputError: the file is empty or no CSV.
+    """
     text = rows.read_text(path)
     if not text.strip():
         raise InputError(f"{path} is empty: it must have one example a line")

@@ -34,6 +34,7 @@ class Task:
         problem_type: of a classifier, see `HeadConfig`.
         start_from: the task whose fine-tuned model this one's published results started from, or None.
         words: what a person should know, in a sentence for the list of tasks.
+        columns: of a person's own files; path of each file that was read to a sentence on which column is what.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Task:
     problem_type: str | None = None
     start_from: str | None = None
     words: str = ""
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def dev_splits(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
@@ -55,7 +55,13 @@ class Columns:
     has_header: bool | None = None
 
 
-def read_texts(path: str, columns: Columns, problem: str = SINGLE_LABEL, separator: str = ",") -> list[Example]:
+def read_texts(
+    path: str,
+    columns: Columns,
+    problem: str = SINGLE_LABEL,
+    separator: str = ",",
+    described: MutableMapping[str, str] | None = None,
+) -> list[Example]:
     """Reads texts with their labels.
 
     A file without the label's column, or with nothing in it, is unlabelled. In a multi-label task a cell is a JSON list
@@ -66,15 +72,17 @@ def read_texts(path: str, columns: Columns, problem: str = SINGLE_LABEL, separat
         columns: where what is.
         problem: `SINGLE_LABEL`, `MULTI_LABEL` or `REGRESSION`.
         separator: between labels.
+        described: is given, under the path, a sentence on which column is what.
 
     Raises:
         InputError: a column is not there, a cell is no text, or a label is missing or no number; with file and line.
     """
     given = [column for column in (columns.text_a, columns.text_b, columns.label, columns.id) if column is not None]
-    table = tables.read_table(
-        path, columns.has_header, [*_NAMES_OF_A_HEADER, *(str(column).lower() for column in given)]
-    )
+    table = tables.read_table(path, columns.has_header, _NAMES_OF_A_HEADER, given, _ID)
     found = _find(table, columns)
+    if described is not None:
+        uses = {"text": found.text_a, "second text": found.text_b, "label": found.label, "id": found.id}
+        described[path] = table.described(uses, {"label": columns.label})
     labels = [_cell(line, found.label) for line in table.lines]
     is_labelled = any(label is not None for label in labels)
     if is_labelled and problem == SINGLE_LABEL and table.names is None and columns.has_header is None:
@@ -121,17 +129,21 @@ def text_file_task(
         raise InputError(f"a regression has numbers and no labels, but there are {', '.join(labels)}")
     if problem == MULTI_LABEL and not separator:
         raise InputError("the separator between labels is empty: give one, such as ','")
+    described: dict[str, str] = {}
     return Task(
         name="text_file",
         title="text file",
         head="classifier",
-        read=functools.partial(read_texts, columns=columns or Columns(), problem=problem, separator=separator),
+        read=functools.partial(
+            read_texts, columns=columns or Columns(), problem=problem, separator=separator, described=described
+        ),
         files=tables.SPLITS,
         write_submission=write_labels,
         metrics=tuple(metrics) or _METRICS[problem],
         labels=tuple(labels),
         problem_type=problem,
         words="your own TSV, CSV or JSON lines: a text or a pair and a label, several labels, or a number",
+        columns=described,
     )
 
 
@@ -166,7 +178,8 @@ def _find(table: Table, columns: Columns) -> _Found:
     if len(others) != 1:
         raise InputError(
             f"{table.path} has {table.width} column(s) ({table.shown_names}), and which of them are texts cannot be "
-            "told: name the columns of the text and of the label, or give their numbers counted from 0"
+            "told: name the columns of the text and of the label (--text_column, --label_column), or give their "
+            "numbers counted from 0"
         )
     return _Found(others[0], text_b, label, identifier)
 
@@ -176,7 +189,7 @@ def _check_first_line(table: Table, labels: Sequence[Any]) -> None:
     if len(labels) >= _LEAST_ROWS_TO_JUDGE and labels[0] not in labels[1:] and len(set(labels[1:])) <= len(labels) // 2:
         raise InputError(
             f"{table.lines[0].place}: the label {labels[0]!r} is in no other row: if the line is a header, name the "
-            "columns or say that there is a header; if it is not, say that there is none"
+            "columns (--text_column, --label_column) or say --has_header; if it is not, say --nohas_header"
         )
 
 
