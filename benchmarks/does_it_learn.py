@@ -157,6 +157,17 @@ def pretrain(output: pathlib.Path, name: str, steps: int, **others: Any) -> None
     )
 
 
+def claim(output: pathlib.Path, seeds: int) -> None:
+    """Keeps the settings beside what is made with them, and refuses to go on with others."""
+    settings = {"config": CONFIG, "pretraining": PRETRAINING, "finetuning": FINETUNING, "tasks": TASKS, "seeds": seeds}
+    settings = json.loads(json.dumps(settings))
+    path = output / "settings.json"
+    if not path.exists():
+        files.write_json(path, settings)
+    elif files.read_json(path) != settings:
+        sys.exit(f"{output} was begun with other settings ({path}): give another --output")
+
+
 def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, seeds: int) -> list[dict[str, Any]]:
     """Fine-tunes what is not yet; one line of the table for each task."""
     beginnings = {
@@ -171,7 +182,7 @@ def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, see
         settings = {name: data / value if name.endswith("_file") else value for name, value in settings.items()}
         summaries = {}
         for start in STARTS:
-            directory = output / "finetuning" / start / task
+            directory = output / "finetuned" / start / task
             if not (directory / "report.json").exists():
                 run(
                     "albert_tf.run_finetuning",
@@ -234,6 +245,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="of each fine-tuning; 2 or more")
     arguments = parser.parse_args()
     output = pathlib.Path(arguments.output).resolve()
+    claim(output, arguments.seeds)
     model = pretrained(output, arguments.input_file, arguments.minutes, arguments.steps)
     lines = finetuned(output, pathlib.Path(arguments.data_dir).resolve(), model, arguments.seeds)
     files.write_json(output / "table.json", lines)

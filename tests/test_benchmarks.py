@@ -100,6 +100,10 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
     does_it_learn.main()
     assert commands == []
 
+    monkeypatch.setitem(does_it_learn.FINETUNING, "learning_rate", 1.0)
+    with pytest.raises(SystemExit, match="begun with other settings"):
+        does_it_learn.main()
+
 
 def test_metrics_of_the_table_are_those_of_the_tasks(does_it_learn):
     from albert_tf.tasks.catalogue import find_task
