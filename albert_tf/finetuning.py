@@ -7,7 +7,6 @@ step, replica), and every decision is a function of logs that are on disk.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ class Outcome(NamedTuple):
         step: updates made.
         early: whether it ended before the last step for want of a better score.
         resumed_at: the step it went on from, 0 for a new one.
-        seconds: it took since then, evaluations included.
+        seconds: it took up to there, evaluations included, over all starts; work that a kill lost is left out.
     """
 
     status: str
@@ -76,11 +75,11 @@ def train(
     """
     run = Training(model, kind, features, settings, output_dir, strategy, selection, say, tensorboard)
     stop = stop or threading.Event()
-    start, last = time.monotonic(), settings.num_train_steps
+    last = settings.num_train_steps
     first, warned = run.step, False
 
     def outcome(status: str) -> Outcome:
-        return Outcome(status, run.step, run.step < last and run.is_enough(), first, time.monotonic() - start)
+        return Outcome(status, run.step, run.step < last and run.is_enough(), first, run.seconds())
 
     stream = run.batches.training(seed=settings.seed, start_step=run.step)
     with Progress(last, "fine-tuning", "steps", initial=run.step) as progress:

@@ -103,6 +103,31 @@ def read_split(task: Task, name: str, path: str, *, most: int | None = None, see
     return Split(name, path, some, len(examples))
 
 
+def has_labels(examples: Iterable[Example]) -> bool:
+    """Whether the file tells what is right, of one example at least."""
+    return any(
+        getattr(example, name, None) is not None for example in examples for name in ("label", "answers", "tags")
+    )
+
+
+def check_labels(task: Task, split: Split) -> None:
+    """Refuses a split to train on or to score that does not tell what is right.
+
+    Raises:
+        InputError: no example has a label; the message names the file and, of a person's own, its columns.
+    """
+    kind = kind_of_split(split.name)
+    if kind not in (TRAIN, "dev") or has_labels(split.examples):
+        return
+    said = (
+        f" ({task.columns[split.path]}; --label_column names that of the label)" if split.path in task.columns else ""
+    )
+    what = "nothing can be learned" if kind == TRAIN else "there are no scores (--nodo_eval goes without)"
+    raise InputError(
+        f"{split.path} has no label in any row{said}, and without them {what}: give another file as --{kind}_file"
+    )
+
+
 def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:
     """Warns of a split that is the training file itself."""
     for split in others:

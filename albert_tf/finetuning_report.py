@@ -9,7 +9,7 @@ from typing import Any
 from albert_tf import distribution, storage, task_model
 from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores
 from albert_tf.finetuning_seeds import Summary, seed_directory
-from albert_tf.finetuning_state import LOGS
+from albert_tf.finetuning_state import BOARDS, LOGS
 
 # Scores that are no fractions of 1, so that a percent sign would be wrong.
 _NO_FRACTIONS = ("mean_squared_error", "thresh", "total")
@@ -33,7 +33,8 @@ def print_start(
     lines.append("settings:")
     values = {**dataclasses.asdict(settings), **job.kind.settings, **_dropout(job)}
     lines += [f"  {name} = {value!r}{_said_by(sources, name)}" for name, value in values.items()]
-    epochs = settings.num_train_steps * settings.train_batch_size / max(len(job.training.features), 1)
+    epochs = settings.num_train_steps / max(-(-len(job.training.features) // settings.train_batch_size), 1)
+    path = job.training.split.path
     head = job.kind.head
     lines += [
         f"devices: {distribution.describe_devices(job.strategy)}",
@@ -42,6 +43,7 @@ def print_start(
         + (f", {len(head.labels)} labels: {_few(head.labels)}" if head.labels else ""),
         f"model: {weights:,} parameters; {job.config.num_hidden_layers} layers of {job.config.hidden_size}",
         *(f"data: {_data_line(data)}" for data in (job.training, *job.scored, *job.predicted)),
+        *([f"columns of {path}: {job.task.columns[path]}"] if path in job.task.columns else []),
         f"steps: {settings.num_train_steps:,}, of which {settings.num_warmup_steps:,} warm-up; {epochs:.2f} epochs",
     ]
     lines += [f"note: {note}" for note in notes]
@@ -80,7 +82,13 @@ def print_seeds_end(output_dir: str, report: Mapping[str, Any]) -> None:
     lines = [f"done, {len(report['seeds'])} seeds:", *summary_table(report["summary"])]
     for seed, scores in report["scores"].items():
         lines += [f"  seed {seed}, {seed_directory(output_dir, int(seed))}:", *scores_table(scores)]
-    lines += [f"  the best is seed {report['best_seed']}: its model is", *_places(output_dir)[:1]]
+    stuck = [seed for seed, has_collapsed in report["collapsed"].items() if has_collapsed]
+    if stuck:
+        lines.append(
+            f"  WARNING: to the end the loss was that of a guess with the seed(s) {', '.join(stuck)}: they have "
+            "learned nothing from the texts"
+        )
+    lines += [f"  the best is seed {report['best_seed']}: copies of its", *_places(output_dir)[:2]]
     print("\n".join(lines), flush=True)
 
 
@@ -121,11 +129,12 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _places(output_dir: str) -> list[str]:
+    logs = storage.join(output_dir, LOGS)
     return [
         f"  model: {storage.join(output_dir, task_model.MODEL)}",
         f"  predictions: {storage.join(output_dir, PREDICTIONS)}",
         f"  all numbers: {storage.join(output_dir, REPORT)}, curves: {storage.join(output_dir, REPORT_PAGE)}",
-        f"  TensorBoard: tensorboard --logdir={storage.join(output_dir, LOGS)}",
+        *([f"  TensorBoard: tensorboard --logdir={logs}"] if storage.exists(storage.join(logs, BOARDS[0])) else []),
     ]
 
 

@@ -31,7 +31,7 @@ from albert_tf import (
 )
 from albert_tf.config import AlbertConfig
 from albert_tf.feature_set import FeatureSet
-from albert_tf.finetuning_data import Split
+from albert_tf.finetuning_data import Split, has_labels
 from albert_tf.finetuning_source import Source
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.formats.training_run import CHECKPOINTS
@@ -39,7 +39,6 @@ from albert_tf.predicting import Predictor
 from albert_tf.pretrained_model import PretrainedModel
 from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
-from albert_tf.tasks.examples import Example
 from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
 
@@ -212,13 +211,6 @@ def _note_scores(output_dir: str, split: Split, scores: Mapping[str, float] | No
     before = storage.read_json(path) if storage.exists(path) else {}
     about = {"file": split.path, "examples": len(split.examples), "scores": scores}
     storage.write_json(path, {**before, split.name: about})
-
-
-def has_labels(examples: Sequence[Example]) -> bool:
-    """Whether the file tells what is right, of one example at least."""
-    return any(
-        getattr(example, name, None) is not None for example in examples for name in ("label", "answers", "tags")
-    )
 
 
 def read_collapses(output_dir: str) -> list[dict[str, Any]]:

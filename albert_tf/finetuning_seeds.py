@@ -2,6 +2,7 @@
 
 OUTPUT_DIR/seed-<n>/      of each, as of a single run (see finetuning_run)
 OUTPUT_DIR/model/         a copy of the best one's
+OUTPUT_DIR/predictions/   likewise
 OUTPUT_DIR/report.json    the scores of all, and their median, mean and spread
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import finetuning_history, finetuning_run, storage, task_model
-from albert_tf.finetuning_run import REPORT, Job
+from albert_tf.finetuning_run import PREDICTIONS, REPORT, Job
 
 Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic
 
@@ -38,6 +39,7 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
         tf.keras.backend.clear_session()  # the next seed makes a model of its own
     best = best_seed(reports, job.scored[0].split.name if job.scored else None, job.task.metrics[0])
     _copy(storage.join(seed_directory(output_dir, best), task_model.MODEL), storage.join(output_dir, task_model.MODEL))
+    _add(storage.join(seed_directory(output_dir, best), PREDICTIONS), storage.join(output_dir, PREDICTIONS))
     first = reports[seeds[0]]
     report = {
         "task": job.task.name,
@@ -47,6 +49,7 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
         "scores": {str(seed): report["scores"] for seed, report in reports.items()},
         "summary": summary([report["scores"] for report in reports.values()]),
         "collapse_warning_at": {str(seed): report["collapse_warning_at"] for seed, report in reports.items()},
+        "collapsed": {str(seed): report["collapsed"] for seed, report in reports.items()},
         "settings": {name: value for name, value in first["settings"].items() if name != "seed"},
         **job.about,
         "seconds": sum(report["seconds"] for report in reports.values()),
@@ -88,3 +91,14 @@ def _copy(source: str, target: str) -> None:
     with storage.complete_directory(target) as directory:
         for name in storage.list_directory(source):
             storage.copy_to_local(storage.join(source, name), os.path.join(directory, name))
+
+
+def _add(source: str, target: str) -> None:
+    """Copies files, also those in directories, to where others may be."""
+    names = storage.list_directory(source)
+    directories = [name for name in names if storage.is_directory(storage.join(source, name))]
+    with storage.files_to_add(target) as directory:
+        for name in sorted({*names} - {*directories}):
+            storage.copy_to_local(storage.join(source, name), os.path.join(directory, name))
+    for name in directories:
+        _add(storage.join(source, name), storage.join(target, name))

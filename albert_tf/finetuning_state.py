@@ -6,6 +6,7 @@ In the output directory: `logs/` (training_log.jsonl, evaluation_log.jsonl and T
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.training_step import distribute
 
 LOGS, TRAINING_LOG, EVALUATION_LOG = "logs", "training_log.jsonl", "evaluation_log.jsonl"
+BOARDS = ("train", "held_out")  # directories of TensorBoard's files beside the logs
 _CHECKPOINTS_KEPT = 2
 
 
@@ -134,14 +136,13 @@ class Training:
             training_log.loss_scale_variables(self.loss_scale),
         )
         self._go_on(say)
-        self.boards = training_log.tensorboard_writers(
-            storage.join(output_dir, LOGS) if tensorboard else None, ("train", "held_out")
-        )
+        self.boards = training_log.tensorboard_writers(storage.join(output_dir, LOGS) if tensorboard else None, BOARDS)
 
     def _go_on(self, say: Callable[[str], None]) -> None:
         """Takes up the newest checkpoint, and the logs as far as it goes."""
         restored = checkpointing.restore_latest(self.output_dir, self.variables, warn=logging.warning)
         self.step = restored.step if restored else 0
+        self._started = time.monotonic() - (restored.state.get("seconds", 0.0) if restored else 0.0)
         interval = restored.state["interval"] if restored else finetuning_step.empty_interval()
         self.interval = training_log.to_tensors(interval)
         if restored:
@@ -203,9 +204,13 @@ class Training:
             selection.keep(line)
         return _evaluation_sentence(line, selection.metric, best)
 
+    def seconds(self) -> float:
+        """How long the training took, over all starts."""
+        return time.monotonic() - self._started
+
     def save(self) -> None:
         """Writes a checkpoint; raises `NotFiniteError`."""
-        state = {"interval": training_log.finite_numbers(self.interval)}
+        state = {"interval": training_log.finite_numbers(self.interval), "seconds": self.seconds()}
         checkpointing.save(self.output_dir, self.step, self.variables, state, keep=_CHECKPOINTS_KEPT)
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from albert_tf import config_files, finetuning_data, finetuning_output, storage
+from albert_tf import config_files, finetuning_data, finetuning_output, storage, task_file
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, kind_of_split
-from albert_tf.tasks import catalogue, choice_file, recipes, text_file
+from albert_tf.head_config import HeadConfig
+from albert_tf.tasks import catalogue, choice_file, recipes, rows, text_file
 from albert_tf.tasks.examples import fingerprint
 from albert_tf.tasks.recipes import Recipe
 from albert_tf.tasks.task import TRAIN, Task
@@ -40,7 +41,7 @@ FLAGS = flags.FLAGS
 
 OWN_FILES = ("text", "text_file", "choice", "choice_file")
 _TEXT_COLUMNS = ("text_column", "text_b_column", "problem_type", "label_separator")
-_CHOICE_COLUMNS = ("choice_columns", "passage_column", "question_column")
+_CHOICE_COLUMNS = ("choice_columns", "passage_column", "question_column", "first_choice_label")
 _COLUMNS = (*_TEXT_COLUMNS, *_CHOICE_COLUMNS, "label_column", "id_column", "has_header")
 _FLAG_OF_SETTING = {"null_threshold": "null_score_threshold"}  # where the two have different names
 _MOST_EVALUATIONS, _LEAST_LOG_LINES, _MOST_LOG_STEPS = 20, 50, 50
@@ -51,8 +52,8 @@ _WITHOUT_EFFECT_ON_THE_RESULT = ("save_checkpoints_steps",)
 def main(argv: Sequence[str]) -> int:
     # 1. The flags, the task and its files are checked before TensorFlow is imported: a wrong one is told at once.
     check_flags()
-    task = find_task()
     to_do = what_to_do()
+    task = find_task(to_do)
     if "train" in to_do:
         finetuning_output.check(FLAGS.output_dir)
     splits = read_splits(task, to_do)
@@ -111,6 +112,10 @@ def check_flags() -> None:
         value: Any = FLAGS[name].value
         if value is not None and not math.isfinite(value):  # the flags' own bounds let nan through
             raise InputError(f"--{name}={value} is not a finite number")
+    if FLAGS.num_train_epochs == 0:
+        raise InputError(
+            "--num_train_epochs=0 leaves nothing to train: give more, or leave the training out (--do_eval)"
+        )
     if "train" not in what_to_do():
         return
     if not FLAGS.model and not FLAGS.init_from_task:
@@ -134,30 +139,64 @@ def what_to_do() -> frozenset[str]:
     return left
 
 
-def find_task() -> Task:
-    """The task that the flags name, or the one for a person's own files."""
+def find_task(to_do: frozenset[str]) -> Task:
+    """The task that the flags name, or that of a person's own files, read by default as for the training."""
     name = FLAGS.task.lower().replace("-", "_")
     if name not in OWN_FILES:
         refuse_flags(_COLUMNS, f"are for your own files (--task=text), not for --task={FLAGS.task}")
         return catalogue.find_task(FLAGS.task)
-    if FLAGS.choice_columns or name.startswith("choice"):
+    columns = columns_by_flags()
+    if "train" not in to_do:
+        columns = {**columns_of_model(), **columns}
+    if columns.get("choice_columns") or name.startswith("choice"):
         refuse_flags(_TEXT_COLUMNS, "have no place beside --choice_columns")
         return choice_file.choice_file_task(
             choice_file.ChoiceColumns(
-                choices=tuple(FLAGS.choice_columns or ()),
-                passage=FLAGS.passage_column,
-                question=FLAGS.question_column,
-                label=FLAGS.label_column,
-                id=FLAGS.id_column,
-                has_header=FLAGS.has_header,
+                choices=tuple(columns.get("choice_columns", ())),
+                passage=columns.get("passage_column"),
+                question=columns.get("question_column"),
+                label=columns.get("label_column"),
+                id=columns.get("id_column"),
+                first_label=columns.get("first_choice_label", 0),
+                has_header=columns.get("has_header"),
             )
         )
     refuse_flags(_CHOICE_COLUMNS, "need --choice_columns")
-    columns = text_file.Columns(
-        FLAGS.text_column, FLAGS.text_b_column, FLAGS.label_column, FLAGS.id_column, FLAGS.has_header
+    own = text_file.Columns(
+        columns.get("text_column"),
+        columns.get("text_b_column"),
+        columns.get("label_column"),
+        columns.get("id_column"),
+        columns.get("has_header"),
     )
-    more = {"problem": FLAGS.problem_type, "separator": FLAGS.label_separator}
-    return text_file.text_file_task(columns, **{name: value for name, value in more.items() if value is not None})
+    more = {"problem": columns.get("problem_type"), "separator": columns.get("label_separator")}
+    return text_file.text_file_task(own, **{name: value for name, value in more.items() if value is not None})
+
+
+def columns_by_flags() -> dict[str, Any]:
+    """How a person's own files are to be read, by flag, as far as flags are given."""
+    values = {
+        "text_column": FLAGS.text_column,
+        "text_b_column": FLAGS.text_b_column,
+        "label_column": FLAGS.label_column,
+        "id_column": FLAGS.id_column,
+        "has_header": FLAGS.has_header,
+        "problem_type": FLAGS.problem_type,
+        "label_separator": FLAGS.label_separator,
+        "choice_columns": FLAGS.choice_columns,
+        "passage_column": FLAGS.passage_column,
+        "question_column": FLAGS.question_column,
+        "first_choice_label": FLAGS.first_choice_label,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def columns_of_model() -> dict[str, Any]:
+    """The same as the model to use was trained with them; the problem also where it was trained elsewhere."""
+    directory = task_file.find(FLAGS.output_dir) or (task_file.find(FLAGS.model) if FLAGS.model else None)
+    columns = task_file.read_about(directory).get("columns", {}) if directory else {}
+    head = HeadConfig.read(directory or FLAGS.model or FLAGS.output_dir)
+    return {**({"problem_type": head.problem} if head is not None and head.kind == "classifier" else {}), **columns}
 
 
 def refuse_flags(names: Sequence[str], why: str) -> None:
@@ -182,8 +221,13 @@ def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
         if used[kind_of_split(name)]:
             most = FLAGS.max_train_examples if name == TRAIN else None
             splits[name] = finetuning_data.read_split(task, name, path, most=most, seed=FLAGS.seed)
+            finetuning_data.check_labels(task, splits[name])
     if not splits:
         finetuning_data.check_needed(task, FLAGS.data_dir, paths, ["dev" if "eval" in to_do else "test"])
+    if TRAIN in splits and FLAGS.early_stop_patience and not any(kind_of_split(name) == "dev" for name in splits):
+        raise InputError(
+            "--early_stop_patience needs scores, and there is no split to compute them on: give --dev_file"
+        )
     if TRAIN in splits:
         finetuning_data.warn_of_overlap(splits[TRAIN], [split for name, split in splits.items() if name != TRAIN])
     return splits
@@ -279,6 +323,7 @@ def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: 
     rate = chosen("learning_rate", "learning_rate", FLAGS.learning_rate, "learning_rate")
     distribution.per_replica_batch(batch, strategy, FLAGS.gradient_accumulation_steps)
     settings = find_settings(recipe, data[TRAIN], batch, rate, sources)
+    columns = columns_by_flags()
     job = Job(
         task=task,
         kind=kind,
@@ -291,7 +336,11 @@ def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: 
         predicted=[of for name, of in data.items() if kind_of_split(name) == "test"],
         eval_batch_size=FLAGS.eval_batch_size,
         restarts=FLAGS.restart_on_collapse,
-        about={"recipe": {"sources": sources, "notes": list(recipe.notes)}, "kind": dict(kind.settings)},
+        about={
+            "recipe": {"sources": sources, "notes": list(recipe.notes)},
+            "kind": dict(kind.settings),
+            **({"columns": columns} if columns else {}),
+        },
         tensorboard=FLAGS.tensorboard,
     )
     shapes = weight_names.variable_shapes(config, kind.head)
@@ -362,6 +411,10 @@ def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sourc
         sources["num_train_steps"] = "--num_train_epochs" if given is None else "--num_train_steps"
     if FLAGS.num_warmup_steps is not None:
         warmup, sources["num_warmup_steps"] = FLAGS.num_warmup_steps, "--num_warmup_steps"
+    if warmup > steps:
+        raise InputError(
+            f"--num_warmup_steps={warmup}, but there are {steps} steps: the rate would never reach its peak; give fewer"
+        )
     return Settings(
         learning_rate=rate,
         num_train_steps=steps,
@@ -404,6 +457,7 @@ def claim_output_directory(job: Job) -> None:
         replicas=job.strategy.num_replicas_in_sync,
         restart_on_collapse=job.restarts,
         several_seeds=FLAGS.seeds > 1,
+        **{name: value for name, value in job.about.items() if name == "columns"},
     )
     settings = json.loads(json.dumps(settings))  # as it will be read again
     changed = checkpointing.changed_settings(FLAGS.output_dir, settings)
@@ -438,17 +492,12 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     if FLAGS.max_seq_length is not None:
         changes["max_seq_length"] = FLAGS.max_seq_length
     with strategy.scope():
-        model, tokenizer, kind, _ = task_model.load(path, **changes)
-    if kind.head.kind != task.head:
-        raise InputError(
-            f"{path} has the head {kind.head.kind}, but {task.title} needs {task.head}: is it of this task?"
-        )
-    if task.problem_type and kind.head.problem != task.problem_type:
-        raise InputError(
-            f"{path} is for the problem type {kind.head.problem}, not {task.problem_type}"
-            + (f": give --problem_type={kind.head.problem}" if task.name == text_file.TEXT_FILE.name else "")
-        )
+        model, tokenizer, kind, about = task_model.load(path, **changes)
+    check_model(path, kind.head, about, task)
     given = FLAGS.model if path != FLAGS.model else None
+    for split in splits.values():
+        if split.path in task.columns:
+            print(f"columns of {split.path}: {task.columns[split.path]}")
     print(f"using the model in {path}" + (f" (--model={given} has no part in this)" if given else ""), flush=True)
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
     data = [Data(split, features_of(kind, split, tokenizer)) for split in splits.values()]
@@ -457,6 +506,24 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
         scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
     finetuning_report.print_use(scores, files)
     return 0
+
+
+def check_model(path: str, head: HeadConfig, about: Mapping[str, Any], task: Task) -> None:
+    """Refuses a model that cannot answer for the task; warns of one that was trained on another."""
+    if head.kind != task.head:
+        raise InputError(f"{path} has the head {head.kind}, but {task.title} needs {task.head}: is it of this task?")
+    if task.problem_type and head.problem != task.problem_type:
+        raise InputError(
+            f"{path} is for the problem type {head.problem}, not {task.problem_type}"
+            + (f": give --problem_type={head.problem}" if task.name == text_file.TEXT_FILE.name else "")
+        )
+    if task.labels and (head.num_labels != len(task.labels) or (head.labels and set(head.labels) != set(task.labels))):
+        raise InputError(
+            f"{path} has the labels {rows.names(head.labels) or head.num_labels}, and those of {task.title} are "
+            f"{rows.names(task.labels)}: give a model of this task"
+        )
+    if about.get("task", task.name) != task.name:
+        print(f"WARNING: {path} was fine-tuned on {about.get('title', about['task'])}, and is used for {task.title}")
 
 
 # What went wrong
@@ -517,6 +584,14 @@ def define_data_flags() -> None:
     flags.DEFINE_list("choice_columns", None, "Own files of questions with choices: the columns of the choices.")
     flags.DEFINE_string("passage_column", None, "Own files with choices: the text that the question is about.")
     flags.DEFINE_string("question_column", None, "Own files with choices: the question.")
+
+    flags.DEFINE_integer(
+        "first_choice_label",
+        None,
+        "Own files with choices: the number of the first choice where labels are numbers; by default 0.",
+        lower_bound=0,
+        upper_bound=1,
+    )
 
     flags.DEFINE_bool("do_train", None, "Train. Naming one of the three leaves out those not named; by default all.")
     flags.DEFINE_bool(

@@ -110,8 +110,9 @@ def test_the_start_tells_every_setting_and_who_says_so(whole_run):
         "2 labels: bad, good",
         "train: 200 examples in 200 rows",
         "0.0% of them cut",
-        "60, of which 6 warm-up; 4.80 epochs",
+        "60, of which 6 warm-up; 4.62 epochs",
         "there is no early stop",
+        "/train.tsv: the text is column 'text', the label is column 'label', all are used",
     ):
         assert expected in text, expected
     assert text.count("\n  ") > 60
@@ -198,6 +199,10 @@ def test_three_seeds_learn_and_are_summed_up(three_seeds):
     best = f"seed-{report['best_seed']}"
     for name in ("model.safetensors", "task.json"):
         assert (output / "model" / name).read_bytes() == (output / best / "model" / name).read_bytes()
+    for path in (output / best / "predictions").iterdir():
+        assert (output / "predictions" / path.name).read_bytes() == path.read_bytes()
+    assert report["collapsed"] == {"42": False, "43": False, "44": False} and "learned nothing" not in text
+    assert report["seconds"] > sum(read_report(output / f"seed-{seed}")["seconds"] for seed in (42, 43))
 
 
 def test_a_seed_gives_the_same_bits_among_others_and_alone(driver, flags, three_seeds, tmp_path):
@@ -215,6 +220,10 @@ def test_a_run_that_does_not_learn_is_told_and_begun_anew_on_request(driver, fla
     report = read_report(tmp_path / "told")
     assert report["collapse_warning_at"] == 14 and report["guess_loss"] == pytest.approx(np.log(2))
     assert "to the end the loss was that of a guess" in text
+
+    before = report["seconds"]
+    driver.run(**stuck, output_dir=tmp_path / "told")
+    assert read_report(tmp_path / "told")["seconds"] > before / 2  # of both starts
 
     text = driver.run(**stuck, restart_on_collapse=1, output_dir=tmp_path / "anew")
     assert "beginning anew with the seed 1042" in text
@@ -279,6 +288,76 @@ def test_use_alone_takes_the_runs_own_model_in_one_pass(driver, flags, whole_run
 def test_use_of_a_directory_without_a_model_is_refused(driver, flags, tmp_path):
     given = {name: flags[name] for name in ("task", "data_dir")}
     assert "has no fine-tuned model" in driver.run(expect=1, **given, do_predict="true", output_dir=tmp_path)
+
+
+OWN = {"text_column": "note", "label_column": "mood", "text_b_column": "place", "has_header": "true"}
+
+
+@pytest.fixture(scope="module")
+def own_columns(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, dict[str, Any]]:
+    """A training on columns that are found by flags alone, and the flags of its data."""
+    directory = tmp_path_factory.mktemp("own")
+    rows = [(str(n), words(n), words(n + 1), "bad" if n % 2 else "good") for n in range(12)]
+    for split in ("train", "dev", "test"):
+        toy.write_tsv(directory / f"data/{split}.tsv", rows, ("text", "note", "place", "mood"))
+    given = {"task": "text", "data_dir": directory / "data"}
+    text = driver.run(**few(flags, directory, **given, **OWN))
+    for part in ("text is column 'note'", "text is column 'place'", "label is column 'mood'", "not used: 'text'"):
+        assert part in text
+    return directory / "run", given
+
+
+def test_a_model_reads_the_columns_that_it_was_trained_on(driver, own_columns):
+    output, given = own_columns
+    about = json.loads((output / "model/task.json").read_text())
+    assert about["columns"] == {**OWN, "has_header": True}
+    assert json.loads((output / "run.json").read_text())["columns"] == about["columns"]
+    expected = read_report(output)["scores"]
+    text = driver.run(**given, do_eval="true", output_dir=output)
+    assert "the text is column 'note'" in text
+    assert json.loads((output / "predictions/scores.json").read_text())["dev"]["scores"] == expected["dev"]
+    text = driver.run(**given, do_eval="true", text_column="text", output_dir=output)
+    assert "the text is column 'text'" in text and "label is column 'mood'" in text
+
+
+def test_other_columns_are_another_run(driver, flags, own_columns):
+    output, given = own_columns
+    more = {name: value for name, value in few(flags, output.parent, **given, **OWN).items()}
+    text = driver.run(expect=1, **{**more, "text_column": "text"})
+    assert "was begun with other settings: columns was" in text and "examples was" in text
+
+
+def test_a_number_is_evaluated_as_a_number(driver, flags, tmp_path):
+    rows = [(words(n), str(n / 4)) for n in range(12)]
+    for split in ("train", "dev"):
+        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("text", "score"))
+    given = {"task": "text", "data_dir": tmp_path}
+    driver.run(**few(flags, tmp_path, **given, problem_type="regression"))
+    expected = read_report(tmp_path / "run")["scores"]["dev"]
+    model = shutil.copytree(tmp_path / "run/model", tmp_path / "elsewhere")
+    (model / "task.json").unlink()
+    for source in ({"output_dir": tmp_path / "run"}, {"output_dir": tmp_path / "new", "model": model}):
+        driver.run(**given, do_eval="true", max_seq_length=32, **source)
+        scores = json.loads((source["output_dir"] / "predictions/scores.json").read_text())
+        assert scores["dev"]["scores"] == pytest.approx(expected)
+    (tmp_path / "cola.tsv").write_text("id\t1\t\tThe boat sank.\nid\t0\t*\tBoat the sank.\n")
+    text = driver.run(
+        expect=1, task="cola", dev_file=tmp_path / "cola.tsv", do_eval="true", output_dir=tmp_path / "run"
+    )
+    assert "is for the problem type regression, not single_label_classification" in text and "Traceback" not in text
+
+
+def test_a_model_of_another_task_is_told(driver, whole_run, tmp_path):
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\na fine film\t1\na dull film\t0\n")
+    given = {"do_eval": "true", "output_dir": tmp_path / "run", "dev_file": tmp_path / "dev.tsv"}
+    text = driver.run(expect=1, task="sst-2", model=whole_run[0], **given)
+    assert "has the labels bad, good, and those of SST-2 are" in text and not (tmp_path / "run").exists()
+    shutil.copytree(whole_run[0] / "model", tmp_path / "model")
+    about = json.loads((tmp_path / "model/task.json").read_text())
+    (tmp_path / "model/task.json").write_text(json.dumps({**about, "task": "rte", "title": "RTE"}))
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na fine film\tgood\na dull film\tbad\n")
+    text = driver.run(task="text", model=tmp_path / "model", **given)
+    assert f"WARNING: {tmp_path}/model was fine-tuned on RTE, and is used for text file" in text
 
 
 # Several devices, other precisions, other beginnings
@@ -346,11 +425,12 @@ def three_steps(driver, flags, tmp_path_factory) -> tuple[dict[str, Any], list[d
 )
 def test_flags_change_the_training(driver, three_steps, change, tmp_path):
     short, log = three_steps
-    driver.run(**{**short, **change}, tensorboard="false", output_dir=tmp_path)
+    text = driver.run(**{**short, **change}, tensorboard="false", output_dir=tmp_path)
     other = read_report(tmp_path)["history"]["training"]
     assert [line["step"] for line in other] == [line["step"] for line in log]
     assert other[-1]["loss"] != log[-1]["loss"]
     assert sorted(os.listdir(tmp_path / "logs")) == ["evaluation_log.jsonl", "training_log.jsonl"]
+    assert "TensorBoard: tensorboard" not in text
 
 
 def test_epochs_and_what_is_not_asked_for(driver, flags, data, tmp_path):
@@ -442,6 +522,19 @@ def test_several_labels_of_a_csv(driver, flags, tmp_path):
     assert set(scores) == {"micro_f1", "macro_f1", "accuracy"}
 
 
+def test_choices_may_be_counted_from_one(driver, flags, tmp_path):
+    rows = [(words(n), words(n + 2), words(n + 3), str(1 + n % 2)) for n in range(8)]
+    for split in ("train", "dev"):
+        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("question", "one", "two", "label"))
+    given = {"task": "choice", "data_dir": tmp_path}
+    columns = {"choice_columns": "one,two", "first_choice_label": 1}
+    assert "a number from 0 to 1" in driver.run(expect=1, **few(flags, tmp_path, **given, choice_columns="one,two"))
+    driver.run(**few(flags, tmp_path, **given, **columns))
+    driver.run(**given, do_eval="true", output_dir=tmp_path / "run")
+    scores = json.loads((tmp_path / "run/predictions/scores.json").read_text())["dev"]["scores"]
+    assert scores == read_report(tmp_path / "run")["scores"]["dev"]
+
+
 def test_choices_of_json_lines(driver, flags, tmp_path):
     rows = [
         {"story": words(n), "ask": words(n + 1), "one": words(n + 2), "two": words(n + 3), "right": n % 2}
@@ -509,6 +602,10 @@ def test_wrong_flags_are_told_within_seconds_in_one_sentence(flags, tmp_path, ch
     ("changes", "expected"),
     [
         ({"doc_stride": 3}, ["--doc_stride", "no effect"]),
+        ({"num_warmup_steps": STEPS + 1}, [f"--num_warmup_steps={STEPS + 1}", f"{STEPS} steps"]),
+        ({"num_train_steps": None, "num_train_epochs": 0}, ["--num_train_epochs=0"]),
+        ({"do_eval": "false", "early_stop_patience": 2}, ["--early_stop_patience", "--dev_file"]),
+        ({"label_column": "lable"}, ["train.tsv has no label", "no column 'lable' for the label", "not used: 'label'"]),
         ({"max_seq_length": 65}, ["--max_seq_length=65", "64 positions"]),
         ({"train_batch_size": 3, "gradient_accumulation_steps": 2}, ["multiple of 2"]),
         ({"init_from_task": "mnli", "model": None}, ["--init_from_task=mnli"]),
@@ -570,6 +667,13 @@ def test_a_loss_that_is_not_finite_stops_with_the_step(driver, flags, tmp_path):
     text = driver.run(expect=1, **{**flags, "learning_rate": 1e30, "num_warmup_steps": 0}, output_dir=tmp_path / "run")
     assert re.search(r"error: step [23] failed: the loss is not finite", text) and "Traceback" not in text
     assert not list((tmp_path / "run").glob("checkpoints/*"))
+
+
+def test_a_dev_file_without_labels_is_refused_before_tensorflow_starts(data, flags, tmp_path):
+    start = time.monotonic()
+    text = run_alone(expect=1, **{**flags, "output_dir": tmp_path / "run"}, dev_file=data / "test.tsv")
+    assert f"{data}/test.tsv has no label in any row" in text and "--dev_file" in text and "--nodo_eval" in text
+    assert time.monotonic() - start < 20 and not (tmp_path / "run").exists() and "devices" not in text
 
 
 def test_bad_lines_are_named(driver, flags, tmp_path):
