@@ -12,7 +12,7 @@ from albert_tf.encoder import AlbertEncoder, attention_bias
 from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead, Pooler, SentenceHead
 from albert_tf.layers import drawn_seed, dropout_seeds
-from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel
+from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel, index_input
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -116,7 +116,9 @@ class AlbertForPreTraining(PretrainedModel):
         """
         outputs = dict(self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=dropout_seed))
         outputs["masked_lm_logits"] = self.masked_lm(
-            outputs["sequence_output"], self.albert.embeddings.word_embeddings, inputs.get("masked_lm_positions")
+            outputs["sequence_output"],
+            self.albert.embeddings.word_embeddings,
+            index_input(inputs, "masked_lm_positions"),
         )
         outputs["sentence_order_logits"] = self.sentence(outputs["pooled_output"])
         return outputs

@@ -107,7 +107,7 @@ class PretrainedModel(tf.keras.Model):
             raise InputError(
                 f"{type(self).__name__} reads a dict with input_ids, and of {', '.join(known[1:])} what there is"
             )
-        return {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
+        return {name: index_input(inputs, name) for name in ENCODER_INPUTS if inputs.get(name) is not None}
 
     def named_variables(self) -> dict[str, Any]:
         """Released name (`bert/embeddings/word_embeddings`, …) to variable, for every variable, in a fixed order."""
@@ -220,6 +220,16 @@ class PretrainedModel(tf.keras.Model):
     ) -> None:
         """Keras' summary with the parts of parts shown: a block that all layers share is there once."""
         super().summary(line_length, positions, print_fn, expand_nested, show_trainable, layer_range)
+
+
+def index_input(inputs: Inputs, name: str) -> tf.Tensor | None:
+    """An input of whole numbers, as integers whatever their dtype; None where it is not given.
+
+    Under a strategy with several replicas Keras 3 makes the state of metrics and losses on the mean of the replicas'
+    first batches, which is float32: the numbers mean nothing there, but the model must take them.
+    """
+    value = inputs.get(name)
+    return value if value is None or tf.as_dtype(value.dtype).is_integer else tf.cast(value, tf.int32)
 
 
 @contextlib.contextmanager

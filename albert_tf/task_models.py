@@ -19,7 +19,7 @@ from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead
 from albert_tf.layers import drawn_seed, dropout_seeds
 from albert_tf.models import AlbertModel
-from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel
+from albert_tf.pretrained_model import Inputs, Outputs, PretrainedModel, index_input
 from albert_tf.task_heads import AnswerableSpanHead, ClassifierHead, SpanHead, TaggerHead
 
 
@@ -77,7 +77,7 @@ class AlbertForMaskedLM(_TaskModel):
         """To [B,P,V] logits at `masked_lm_positions` [B,P] int32 of the inputs; without them to [B,S,V]."""
         outputs = self.albert(self.encoder_inputs(inputs), training=training, dropout_seed=dropout_seed)
         table = self.albert.embeddings.word_embeddings
-        return self.masked_lm(outputs["sequence_output"], table, inputs.get("masked_lm_positions"))
+        return self.masked_lm(outputs["sequence_output"], table, index_input(inputs, "masked_lm_positions"))
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
@@ -203,7 +203,7 @@ class AlbertForAnswerableQuestionAnswering(_TaskModel):
             tf.function that does not use those of the search, they are not computed.
         """
         outputs, head_seed = self._encode(inputs, training, dropout_seed)
-        start_positions, p_mask = inputs.get("start_positions"), inputs.get("p_mask")
+        start_positions, p_mask = index_input(inputs, "start_positions"), index_input(inputs, "p_mask")
         if p_mask is None and inputs.get("input_mask") is not None:
             p_mask = 1 - inputs["input_mask"]
         if p_mask is None:

@@ -17,6 +17,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.head_config import KINDS, HeadConfig
 from albert_tf.optimizers import AdamW, Lamb
+from tests import logical_devices
 from tests.checkpoint_files import SIZES
 
 SMALL = {**SIZES, "vocab_size": 50, "num_hidden_layers": 2}
@@ -438,3 +439,26 @@ def test_inputs_of_other_names_are_refused(kind):
     np.testing.assert_array_equal(
         flat(model({"input_ids": ids})), flat(model({"input_ids": ids, "label_ids": np.ones(2, np.int32)}))
     )
+
+
+@pytest.mark.parametrize("kind", ["classifier", "multiple_choice"])
+def test_fit_on_two_replicas_gives_what_one_gives(kind):
+    inputs = make_inputs(kind, batch=8)
+    targets = np.arange(8, dtype=np.int32) % 2
+    results = []
+    for strategy in (tf.distribute.get_strategy(), logical_devices.mirrored()):
+        with strategy.scope():
+            model = make(kind, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout_prob=0.0)
+            randomise(model)
+            model.compile(tf.keras.optimizers.SGD(1e-2), metrics=["accuracy"])
+        batches = tf.data.Dataset.from_tensor_slices((inputs, targets)).batch(8)
+        losses = model.fit(inputs, targets, batch_size=8, epochs=1, shuffle=False, verbose=0).history["loss"]
+        losses += model.fit(batches, epochs=1, verbose=0).history["loss"]
+        measured = model.evaluate(batches, verbose=0, return_dict=True)
+        weights = np.concatenate([np.ravel(variable) for variable in model.named_variables().values()])
+        results.append((losses, sorted(measured), measured["loss"], weights))
+    one, two = results
+    assert one[1] == two[1]
+    np.testing.assert_allclose(two[0], one[0], rtol=1e-4)
+    np.testing.assert_allclose(two[2], one[2], rtol=1e-4)
+    np.testing.assert_allclose(two[3], one[3], atol=1e-4)
