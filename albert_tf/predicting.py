@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.batches import ROW, Batches, bucket_lengths
+from albert_tf.distribution import per_replica_batch
 from albert_tf.feature_set import FeatureSet
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks.examples import Example, Prediction
@@ -30,6 +31,9 @@ class Predictor:
         strategy: that of the scope the model was made in; by default none.
         batch_size: rows at a time over all replicas, which must divide it.
         static: pad every batch to the longest length, as TPUs want it.
+
+    Raises:
+        InputError: the replicas cannot share a batch evenly.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Predictor:
         self.model = model
         self.kind = kind
         self.strategy = strategy or tf.distribute.get_strategy()
+        per_replica_batch(batch_size, self.strategy)
         self.batch_size = batch_size
         self.lengths = bucket_lengths(kind.settings["max_seq_length"], static=static)
         self._static = static

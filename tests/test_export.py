@@ -194,6 +194,20 @@ def test_the_object_exports_what_it_predicts(tmp_path):
         np.testing.assert_allclose(outputs["probabilities"][row], [*prediction.probabilities.values()], atol=1e-5)
 
 
+def test_the_object_exports_ids_alone(tmp_path):
+    model, tokenizer = make("single")
+    kind = task_model.catalogue.kind_from_settings(model.head, {"max_seq_length": 12})
+    albert_tf.TextClassifier(model, tokenizer, kind).export(tmp_path / "exported", ids_only=True)
+    script = "import sys, tensorflow as tf; print(*tf.saved_model.load(sys.argv[1]).signatures['serving_default'](" + (
+        "input_ids=tf.constant([[2, 7, 3]]), input_mask=tf.ones([1, 3], tf.int32), "
+        "segment_ids=tf.zeros([1, 3], tf.int32))['probabilities'].numpy()[0])"
+    )
+    printed = subprocess.run([sys.executable, "-c", script, tmp_path / "exported"], capture_output=True, text=True)
+    logits = model({"input_ids": tf.constant([[2, 7, 3]])}).numpy()[0]
+    wanted = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose([float(number) for number in printed.stdout.split()], wanted, atol=1e-5)
+
+
 def test_another_head_is_refused(tmp_path):
     model = albert_tf.AlbertForMultipleChoice(AlbertConfig.from_dict(pipeline_models.SIZES))
     with pytest.raises(InputError, match="made of a classifier, but this model is a AlbertForMultipleChoice"):

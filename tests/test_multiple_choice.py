@@ -64,6 +64,14 @@ def test_saved_and_read_again_it_answers_the_same(trained, tmp_path):
     assert again.predict(*asked) == trained[0].predict(*asked)
 
 
+def test_letters_are_labels_too(trained):
+    passages, questions, choices, labels = rows(12, 5)
+    letters = ["ABC"[label] for label in labels]
+    wanted = trained[0].evaluate(passages, questions, choices, labels)
+    assert trained[0].evaluate(passages, questions, choices, letters) == wanted
+    assert trained[0].evaluate(passages, questions, choices, np.array(labels)) == wanted
+
+
 def test_what_does_not_fit_is_refused(encoder, trained):
     answerer = trained[0]
     with pytest.raises(InputError, match="no head for a task"):
@@ -74,3 +82,12 @@ def test_what_does_not_fit_is_refused(encoder, trained):
         answerer.fit(["p"], ["q"], [["a", "b"]], [2])
     with pytest.raises(InputError, match="1 passages, 1 questions, 2 choices"):
         answerer.predict(["p"], ["q"], [["a", "b"], ["a", "b"]])
+    with pytest.raises(InputError, match=r"choices\[0\] is None, but must be a list of choices"):
+        answerer.predict(["p"], ["q"], [None])
+    with pytest.raises(InputError, match=r"choices\[0\]\[1\] is None, but must be a string"):
+        answerer.predict(["p"], ["q"], [["a", None]])
+    for label in ("x", "AB", 1.0, True, [0]):
+        with pytest.raises(
+            InputError, match=r"labels\[0\] is .*, but must be the index of the right choice, or its letter"
+        ):
+            answerer.fit(["p"], ["q"], [["a", "b"]], [label])

@@ -145,6 +145,13 @@ def test_two_replicas_learn_what_one_learns(encoder):
         classifier.compile(learning_rate=pipeline_models.RATE)
         history = classifier.fit(texts, labels, (texts[:9], labels[:9]), epochs=1, batch_size=8, verbose=0).history
         results.append((history, weights_of(classifier), classifier.predict(texts[:9], batch_size=8)))
+    for uneven in (
+        lambda: classifier.fit(texts, labels, batch_size=7),
+        lambda: classifier.evaluate(texts, labels, batch_size=7),
+        lambda: classifier.predict(texts, batch_size=7),
+    ):
+        with pytest.raises(InputError, match="a global batch of 7 examples cannot be divided evenly among 2 replica"):
+            uneven()
     one, two = results
     np.testing.assert_allclose(one[1], two[1], atol=2e-5)
     for name, values in one[0].items():
@@ -172,6 +179,35 @@ def test_pairs_and_several_labels_at_once(encoder):
         np.testing.assert_allclose(list(prediction.probabilities.values()), row, atol=1e-5)
         assert prediction.label == tuple(name for name, value in zip("pqr", row) if value > 0.5)
         assert prediction.probability is None
+
+
+@pytest.mark.parametrize(
+    "names, given",
+    [
+        ([0, 1], [1, 0]),
+        ([0, 1], np.array([1, 0])),
+        (np.array([0, 1]), ["1", "0"]),
+        ([False, True], [True, np.bool_(False)]),
+    ],
+)
+def test_labels_that_are_numbers(encoder, names, given):
+    classifier = albert_tf.TextClassifier.from_pretrained(encoder, labels=names)
+    assert classifier.labels == tuple(str(name) for name in names)
+    history = classifier.fit(["x", "y"], given, (["x", "y"], given), epochs=1, batch_size=2, verbose=0).history
+    truth = [str(label) for label in given]
+    answers = [prediction.label for prediction in classifier.predict(["x", "y"])]
+    assert history["val_accuracy"] == [np.mean([one == other for one, other in zip(answers, truth)])]
+    assert classifier.evaluate(["x", "y"], given)["accuracy"] == history["val_accuracy"][0]
+
+
+def test_several_labels_that_are_numbers(encoder):
+    classifier = albert_tf.TextClassifier.from_pretrained(encoder, labels=[3, 10, 20], multi_label=True)
+    by_name = [["10", "3"], [], ["20"], ["3"]]
+    by_number = [{10, 3}, (), np.array([20]), [np.int64(3)]]
+    texts = ["a", "b", "c", "d"]
+    assert classifier.evaluate(texts, by_number) == classifier.evaluate(texts, by_name)
+    with pytest.raises(InputError, match="text 0: the label is '4', but must be one of 3, 10, 20"):
+        classifier.evaluate(["a"], [[4]])
 
 
 def test_numbers(encoder):
@@ -219,6 +255,15 @@ def test_what_does_not_fit_is_refused(encoder, trained, tmp_path):
         classifier.predict(["a", 3])
     with pytest.raises(InputError, match="some texts are single strings and some are pairs"):
         classifier.predict(["a", ("a", "b")])
+    for texts in (None, 5, {"a": 1}, {"a"}):
+        with pytest.raises(InputError, match="texts is .*, but must be a list"):
+            classifier.predict(texts)
+    with pytest.raises(InputError, match="labels is 2, but must be a list of names"):
+        load(encoder, labels=2)
+    with pytest.raises(InputError, match=r"labels\[1\] is None, but must be a string"):
+        load(encoder, labels=["a", None])
+    with pytest.raises(InputError, match=r"validation_data must be the tuple \(texts, labels\)"):
+        classifier.fit(["a"], ["plus"], ["a"])
     with pytest.raises(InputError, match="nothing to learn from"):
         classifier.fit([], [])
     with pytest.raises(InputError, match="no metric 'f2': there are accuracy"):
@@ -231,6 +276,16 @@ def test_what_does_not_fit_is_refused(encoder, trained, tmp_path):
     with pytest.raises(InputError, match="TextClassifier works with a head of the kind classifier"):
         load(tmp_path / "choices")
     assert task_model.find(str(tmp_path / "choices")) is None
+
+
+def test_a_callback_keeps_weights_but_not_the_keras_model(encoder, tmp_path):
+    classifier = albert_tf.TextClassifier.from_pretrained(encoder, labels=LABELS)
+    with pytest.raises(InputError, match="give it save_weights_only=True"):
+        keep = tf.keras.callbacks.ModelCheckpoint(str(tmp_path / "model.keras"))
+        classifier.fit(["x"], ["plus"], callbacks=[keep], verbose=0)
+    keep = tf.keras.callbacks.ModelCheckpoint(str(tmp_path / "kept.weights.h5"), save_weights_only=True)
+    classifier.fit(["x"], ["plus"], epochs=1, callbacks=[keep], verbose=0)
+    assert (tmp_path / "kept.weights.h5").stat().st_size > 0
 
 
 def test_float16_is_refused(encoder):

@@ -58,6 +58,12 @@ def test_saved_and_read_again_it_answers_the_same(trained, tmp_path):
     assert again.predict(sentences(12, 4)[0]) == trained[0].predict(sentences(12, 4)[0])
 
 
+def test_tags_that_are_numbers(encoder):
+    tagger = albert_tf.TokenTagger.from_pretrained(encoder, labels=[0, 1])
+    wanted = tagger.evaluate(["a b", "c"], [["0", "1"], ["1"]])
+    assert tagger.evaluate(["a b", "c"], [np.array([0, 1]), [1]]) == wanted
+
+
 def test_what_does_not_fit_is_refused(encoder, trained):
     tagger = trained[0]
     with pytest.raises(InputError, match="no head for a task"):
@@ -70,3 +76,9 @@ def test_what_does_not_fit_is_refused(encoder, trained):
         tagger.fit(["a"], [["B-Y"]])
     with pytest.raises(InputError, match="sentences is the string 'a b'"):
         tagger.predict("a b")
+    with pytest.raises(InputError, match=r"sentences\[0\] is None, but must be a list of words"):
+        tagger.predict([None])
+    with pytest.raises(InputError, match=r"sentences\[0\]\[0\] is 1, but must be a string"):
+        tagger.predict([[1, 2]])
+    with pytest.raises(InputError, match=r"tags\[0\] is the string 'OO', but must be a list of tags"):
+        tagger.fit([["a", "b"]], ["OO"])

@@ -6,6 +6,7 @@ N questions, K choices.
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
-from albert_tf.pipelines.arguments import rows_of, settings_given
+from albert_tf.pipelines.arguments import plain, rows_of, settings_given, text_of, texts_of, validation_columns
 from albert_tf.pipelines.learner import Batch
 from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.choices import IS_RIGHT
@@ -76,8 +77,9 @@ class MultipleChoiceAnswerer(Pipeline):
         passages: Iterable[str],
         questions: Iterable[str],
         choices: Iterable[Sequence[str]],
-        labels: Iterable[int],
-        validation_data: tuple[Iterable[str], Iterable[str], Iterable[Sequence[str]], Iterable[int]] | None = None,
+        labels: Iterable[int | str],
+        validation_data: tuple[Iterable[str], Iterable[str], Iterable[Sequence[str]], Iterable[int | str]]
+        | None = None,
         **arguments: Any,
     ) -> Any:
         """Learns; returns Keras' History.
@@ -86,15 +88,18 @@ class MultipleChoiceAnswerer(Pipeline):
             passages: N texts.
             questions: N questions; a "_" in one is the place of the choice, which else stands behind the question.
             choices: N lists of choices.
-            labels: N indices of the right choices.
+            labels: N indices of the right choices, counted from 0, or their letters, "A" the first.
             validation_data: the same four, to be measured on after each epoch.
             **arguments: `epochs`, `batch_size`, `seed`, `callbacks` and `verbose`, as of `Pipeline.fit_examples`.
 
         Raises:
-            InputError: there is not as many of each, or a label is no index of a choice.
+            InputError: there is not as many of each, one is of another kind, or a label is no choice.
         """
         examples = _examples(passages, questions, choices, labels)
-        validation = None if validation_data is None else _examples(*validation_data)
+        validation = None
+        if validation_data is not None:
+            columns = validation_columns(validation_data, "passages", "questions", "choices", "labels")
+            validation = _examples(*columns)
         return self.fit_examples(examples, validation, **arguments)
 
     def evaluate(
@@ -102,7 +107,7 @@ class MultipleChoiceAnswerer(Pipeline):
         passages: Iterable[str],
         questions: Iterable[str],
         choices: Iterable[Sequence[str]],
-        labels: Iterable[int],
+        labels: Iterable[int | str],
         *,
         batch_size: int = PREDICTION_BATCH,
     ) -> dict[str, float]:
@@ -144,15 +149,26 @@ def _examples(
     passages: Iterable[str],
     questions: Iterable[str],
     choices: Iterable[Sequence[str]],
-    labels: Iterable[int] | None,
+    labels: Iterable[int | str] | None,
 ) -> list[ChoiceExample]:
     rows = rows_of(passages=passages, questions=questions, choices=choices, labels=labels)
-    for number, (_, _, given, _) in enumerate(rows):
-        if isinstance(given, str):
-            raise InputError(f"choices[{number}] is the string {given!r:.40}, but must be a list of choices")
     return [
         ChoiceExample(
-            str(number), passage, question, tuple(given), None if label is None else int(label), place=f"row {number}"
+            str(number),
+            text_of(passage, f"passages[{number}]"),
+            text_of(question, f"questions[{number}]"),
+            texts_of(given, f"choices[{number}]", "choices"),
+            _index(label, f"labels[{number}]"),
+            place=f"row {number}",
         )
         for number, (passage, question, given, label) in enumerate(rows)
     ]
+
+
+def _index(label: Any, place: str) -> int | None:
+    label = plain(label)
+    if label is None or (isinstance(label, int) and not isinstance(label, bool)):
+        return label
+    if isinstance(label, str) and len(label) == 1 and label in string.ascii_uppercase:
+        return string.ascii_uppercase.index(label)
+    raise InputError(f"{place} is {label!r:.40}, but must be the index of the right choice, or its letter, A the first")

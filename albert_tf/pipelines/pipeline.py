@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf import finetuning_source, metrics, optimization, task_model
 from albert_tf.batches import Batches, bucket_lengths
+from albert_tf.distribution import per_replica_batch
 from albert_tf.errors import InputError
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
@@ -163,15 +164,18 @@ class Pipeline:
             epochs: how often all examples are passed; by default the recipe's, and more often where they are few.
             batch_size: rows of one update, over all replicas; by default the recipe's.
             seed: of order and dropout.
-            callbacks: Keras callbacks; they see `loss`, and with validation `val_loss` and `val_<metric>`.
+            callbacks: Keras callbacks, ModelCheckpoint with `save_weights_only` alone; they see `loss`, and with
+                validation `val_loss` and `val_<metric>`.
             verbose: as for Keras' `fit`.
 
         Returns:
             Keras' History.
 
         Raises:
-            InputError: a label is missing or wrong, or there is nothing to learn from.
+            InputError: a label is missing or wrong, there is nothing to learn from, the replicas cannot share a batch
+                evenly, or a callback would save the whole Keras model.
         """
+        _check_callbacks(callbacks)
         if tf.keras.mixed_precision.global_policy().name == "mixed_float16":
             raise InputError("fit has no loss scale for float16: use bfloat16, or albert_tf.run_finetuning")
         batch_size = batch_size or self.recipe.train_batch_size
@@ -230,7 +234,12 @@ class Pipeline:
         task_model.save(os.fspath(directory), self.model, self.tokenizer, self.kind, self.about)
 
     def _batches(self, examples: Sequence[Example], batch_size: int) -> Batches:
-        """Of examples with labels."""
+        """Of examples with labels.
+
+        Raises:
+            InputError: a label is missing or wrong, or the replicas cannot share a batch evenly.
+        """
+        per_replica_batch(batch_size, self._strategy)
         features = self.kind.features(examples, self.tokenizer, training=True)
         return Batches(features, batch_size, bucket_lengths(self.kind.settings["max_seq_length"]))
 
@@ -248,6 +257,15 @@ class Pipeline:
         rate = self.recipe.learning_rate if self._learning_rate is None else self._learning_rate
         schedule = LearningRateSchedule(rate, total_steps, round(self.recipe.warmup_proportion * total_steps))
         return optimization.create_optimizer("adamw", schedule, self.model.named_variables())
+
+
+def _check_callbacks(callbacks: Sequence[Any]) -> None:
+    for callback in callbacks:
+        if isinstance(callback, tf.keras.callbacks.ModelCheckpoint) and not callback.save_weights_only:
+            raise InputError(
+                "ModelCheckpoint would save the whole model, which only save() can: give it save_weights_only=True, or "
+                "EarlyStopping(restore_best_weights=True) in its place and call save() after fit"
+            )
 
 
 class _Scores(tf.keras.callbacks.Callback):

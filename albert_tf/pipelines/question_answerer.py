@@ -6,22 +6,22 @@ N questions.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
-from albert_tf.pipelines.arguments import rows_of, settings_given
+from albert_tf.pipelines.arguments import column, plain, rows_of, settings_given, text_of, validation_columns
 from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.task_kinds.arrays import sigmoid
 from albert_tf.tasks.examples import AnswerPrediction, GoldAnswer, QuestionExample
 from albert_tf.tokenizer import Tokenizer
 
-# The text; or the text and where it begins; or None where there is no answer.
-GivenAnswer = Union[str, "tuple[str, int]", None]
+# The text; the text and where it begins; both as in a file of SQuAD, alone or several; None where there is no answer.
+GivenAnswer = Union[str, "tuple[str, int]", "Mapping[str, Any]", "Sequence[Mapping[str, Any]]", None]
 
 
 class Answer(NamedTuple):
@@ -84,30 +84,34 @@ class QuestionAnswerer(Pipeline):
     def fit(
         self,
         questions: Iterable[str],
-        contexts: Iterable[str],
+        contexts: str | Iterable[str],
         answers: Iterable[GivenAnswer],
-        validation_data: tuple[Iterable[str], Iterable[str], Iterable[GivenAnswer]] | None = None,
+        validation_data: tuple[Iterable[str], str | Iterable[str], Iterable[GivenAnswer]] | None = None,
         **arguments: Any,
     ) -> Any:
         """Learns; returns Keras' History. Examples of a file in SQuAD's form go to `fit_examples`.
 
         Args:
-            questions, contexts: N texts each.
+            questions: N texts.
+            contexts: N texts, or one string for all questions.
             answers: N answers: the text, at its first place in the context; the text and where it begins, counted in
-                characters; or None where there is no answer.
+                characters; `{"text": …, "answer_start": …}` as in SQuAD, a list of these, or one with lists in it; or
+                None where there is no answer.
             validation_data: the same three, to be measured on after each epoch.
             **arguments: `epochs`, `batch_size`, `seed`, `callbacks` and `verbose`, as of `fit_examples`.
 
         Raises:
             InputError: there is not as many of each, or an answer is not in its context.
         """
-        validation = None if validation_data is None else _examples(*validation_data)
+        validation = None
+        if validation_data is not None:
+            validation = _examples(*validation_columns(validation_data, "questions", "contexts", "answers"))
         return self.fit_examples(_examples(questions, contexts, answers), validation, **arguments)
 
     def evaluate(
         self,
         questions: Iterable[str],
-        contexts: Iterable[str],
+        contexts: str | Iterable[str],
         answers: Iterable[GivenAnswer],
         *,
         batch_size: int = PREDICTION_BATCH,
@@ -118,7 +122,10 @@ class QuestionAnswerer(Pipeline):
     def predict(
         self, questions: str | Iterable[str], contexts: str | Iterable[str], *, batch_size: int = PREDICTION_BATCH
     ) -> Any:
-        """One `Answer` for each question, in order; for one question and one context, the `Answer` itself."""
+        """One `Answer` for each question, in order; for one question and one context, the `Answer` itself.
+
+        Several questions may share one context, given as a string.
+        """
         if isinstance(questions, str) and isinstance(contexts, str):
             return self.predict([questions], [contexts], batch_size=batch_size)[0]
         predictions = self.predict_examples(_examples(questions, contexts, None), batch_size=batch_size)
@@ -140,25 +147,57 @@ class QuestionAnswerer(Pipeline):
 
 
 def _examples(
-    questions: Iterable[str], contexts: Iterable[str], answers: Iterable[GivenAnswer] | None
+    questions: Iterable[str], contexts: str | Iterable[str], answers: Iterable[GivenAnswer] | None
 ) -> list[QuestionExample]:
-    rows = rows_of(questions=questions, contexts=contexts, answers=answers)
-    return [
-        QuestionExample(
-            str(number),
-            question,
-            context,
-            None if answers is None else _gold(answer, context, number),
-            place=f"question {number}",
-        )
-        for number, (question, context, answer) in enumerate(rows)
-    ]
+    asked = column("questions", questions)
+    contexts = [contexts] * len(asked) if isinstance(contexts, str) else contexts
+    examples = []
+    for number, (question, context, answer) in enumerate(rows_of(questions=asked, contexts=contexts, answers=answers)):
+        question, context = text_of(question, f"questions[{number}]"), text_of(context, f"contexts[{number}]")
+        gold = None if answers is None else _gold(answer, context, f"answers[{number}]")
+        examples.append(QuestionExample(str(number), question, context, gold, place=f"question {number}"))
+    return examples
 
 
-def _gold(answer: GivenAnswer, context: str, number: int) -> tuple[GoldAnswer, ...]:
+def _gold(answer: GivenAnswer, context: str, place: str) -> tuple[GoldAnswer, ...]:
+    """The answers of one question.
+
+    Raises:
+        InputError: one has another form, or is not in the context where it is said to be.
+    """
     if answer is None or answer == "":
         return ()
-    text, start = (answer, context.find(answer)) if isinstance(answer, str) else answer
-    if start < 0 or context[start : start + len(text)] != text:
-        raise InputError(f"answers[{number}] is {text!r:.60}, which is not in its context at that place")
-    return (GoldAnswer(text, start),)
+    gold = []
+    for text, start in _texts_and_starts(answer, place):
+        if not text:
+            continue
+        start = context.find(text) if start is None else start
+        if start < 0 or context[start : start + len(text)] != text:
+            raise InputError(f"{place} is {text!r:.60}, which is not in its context at that place")
+        gold.append(GoldAnswer(text, start))
+    return tuple(gold)
+
+
+def _texts_and_starts(answer: Any, place: str) -> list[tuple[str, int | None]]:
+    """Each answer of whatever form; None where it does not say where it begins."""
+    if isinstance(answer, str):
+        return [(answer, None)]
+    if isinstance(answer, Mapping) and set(answer) >= {"text", "answer_start"}:
+        texts, starts = plain(answer["text"]), plain(answer["answer_start"])
+        if isinstance(texts, (list, tuple)) and isinstance(starts, (list, tuple)) and len(texts) == len(starts):
+            return [_text_and_start(both, place) for both in zip(texts, starts)]
+        return [_text_and_start((texts, starts), place)]
+    if isinstance(answer, (list, tuple)) and all(isinstance(part, Mapping) for part in answer):
+        return [both for part in answer for both in _texts_and_starts(part, place)]
+    return [_text_and_start(answer, place)]
+
+
+def _text_and_start(both: Any, place: str) -> tuple[str, int]:
+    if isinstance(both, (list, tuple)) and len(both) == 2:
+        text, start = both[0], plain(both[1])
+        if isinstance(text, str) and isinstance(start, int) and not isinstance(start, bool):
+            return text, start
+    raise InputError(
+        f"{place} is {both!r:.60}, but must be a text, a text and where it begins, SQuAD's "
+        '{"text": …, "answer_start": …}, or None where there is no answer'
+    )

@@ -13,7 +13,14 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
-from albert_tf.pipelines.arguments import label_names_given, rows_of, settings_given
+from albert_tf.pipelines.arguments import (
+    label_name,
+    label_names_given,
+    plain,
+    rows_of,
+    settings_given,
+    validation_columns,
+)
 from albert_tf.pipelines.learner import Batch
 from albert_tf.pipelines.pipeline import PAIRS, PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.arrays import label_names
@@ -57,7 +64,7 @@ class TextClassifier(Pipeline):
         cls,
         path: str | os.PathLike[str],
         *,
-        labels: Sequence[str] | None = None,
+        labels: Sequence[str | int] | None = None,
         regression: bool = False,
         multi_label: bool = False,
         max_seq_length: int | None = None,
@@ -69,7 +76,8 @@ class TextClassifier(Pipeline):
             path: a directory that `save` or `albert_tf.run_finetuning` wrote, or a classifier of any other form; with
                 `labels` or `regression`, whatever `AlbertModel.from_pretrained` reads, whose head then begins at
                 random unless it is the very same.
-            labels: the names of the classes, to begin with a new head.
+            labels: the names of the classes, to begin with a new head; numbers and truth values stand for the strings
+                that they print.
             regression: begin with a head for numbers.
             multi_label: any number of the labels may hold at once.
             max_seq_length: the most pieces of a text or pair; by default as it was fine-tuned, else 512.
@@ -106,15 +114,19 @@ class TextClassifier(Pipeline):
 
         Args:
             texts: N strings, or N pairs of two strings.
-            labels: N labels by name; lists of labels for a multi-label classifier; numbers for a regression.
+            labels: N labels by name, or the numbers they were named by; lists of labels for a multi-label classifier;
+                numbers for a regression.
             validation_data: texts and labels to be measured on after each epoch.
             **arguments: `epochs`, `batch_size`, `seed`, `callbacks` and `verbose`, as of `Pipeline.fit_examples`.
 
         Raises:
             InputError: there is not a label to each text, or a label is none of the classifier's.
         """
-        validation = None if validation_data is None else _examples(*validation_data, name="validation text")
-        return self.fit_examples(_examples(texts, labels), validation, **arguments)
+        validation = None
+        if validation_data is not None:
+            more_texts, more_labels = validation_columns(validation_data, "texts", "labels")
+            validation = self._examples(more_texts, more_labels, "validation text")
+        return self.fit_examples(self._examples(texts, labels), validation, **arguments)
 
     def fit_examples(
         self, examples: Sequence[Example], validation: Sequence[Example] | None = None, **arguments: Any
@@ -128,31 +140,51 @@ class TextClassifier(Pipeline):
         self, texts: Iterable[Text], labels: Iterable[Any], *, batch_size: int = PREDICTION_BATCH
     ) -> dict[str, float]:
         """Metric to value, `loss` among them."""
-        return self.evaluate_examples(_examples(texts, labels), batch_size=batch_size)
+        return self.evaluate_examples(self._examples(texts, labels), batch_size=batch_size)
 
     def predict(self, texts: Iterable[Text], *, batch_size: int = PREDICTION_BATCH) -> list[ClassifiedText]:
         """One answer for each text, in order."""
-        predictions = self.predict_examples(_examples(texts, None), batch_size=batch_size)
+        predictions = self.predict_examples(self._examples(texts, None), batch_size=batch_size)
         return [self._classified(prediction) for prediction in predictions]
 
-    def export(self, directory: str | os.PathLike[str], *, pairs: bool | None = None) -> None:
+    def export(self, directory: str | os.PathLike[str], *, pairs: bool | None = None, ids_only: bool = False) -> None:
         """Writes a SavedModel with texts in and labels out, see `export.export_saved_model`.
 
         Args:
             directory: where; an earlier one is replaced.
             pairs: whether it takes `text_a` and `text_b` in place of `text`; by default as in `fit`.
+            ids_only: leave out the signature with texts, so that plain TensorFlow, without TensorFlow Text, loads it.
 
         Raises:
             InputError: nothing tells whether texts come in pairs, or the directory cannot be written.
         """
         from albert_tf.export import export_saved_model
 
+        if ids_only:
+            export_saved_model(directory, self.model)
+            return
         pairs = self.about.get(PAIRS) if pairs is None else pairs
         if pairs is None:
             raise InputError("nothing tells whether this classifier takes single texts or pairs: give pairs=")
         export_saved_model(
             directory, self.model, self.tokenizer, max_seq_length=self.kind.settings["max_seq_length"], pairs=pairs
         )
+
+    def _examples(self, texts: Iterable[Text], labels: Iterable[Any] | None, name: str = "text") -> list[TextExample]:
+        """Examples whose place in messages is "text 3", counted from 0 as in Python.
+
+        Raises:
+            InputError: a text is no string and no pair of strings, single ones and pairs are mixed, or there is not a
+                label to each.
+        """
+        of_label = plain if self.kind.head.problem == REGRESSION else _named
+        examples = []
+        for number, (text, label) in enumerate(rows_of(texts=texts, labels=labels)):
+            first, second = (text, None) if isinstance(text, str) else _pair(text, f"{name} {number}")
+            examples.append(TextExample(str(number), first, second, of_label(label), f"{name} {number}"))
+        if len({example.text_b is None for example in examples}) > 1:
+            raise InputError(f"some {name}s are single strings and some are pairs: give one or the other")
+        return examples
 
     def _classified(self, prediction: TextPrediction) -> ClassifiedText:
         if prediction.probabilities is None:
@@ -180,30 +212,15 @@ class TextClassifier(Pipeline):
         return [tf.keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
 
 
-def _examples(texts: Iterable[Text], labels: Iterable[Any] | None, name: str = "text") -> list[TextExample]:
-    """Examples whose place in messages is "text 3", counted from 0 as in Python.
-
-    Raises:
-        InputError: a text is no string and no pair of strings, single ones and pairs are mixed, or there is not a label
-            to each.
-    """
-    examples = []
-    for number, (text, label) in enumerate(rows_of(texts=texts, labels=labels)):
-        first, second = (text, None) if isinstance(text, str) else _pair(text, f"{name} {number}")
-        examples.append(TextExample(str(number), first, second, _plain(label), f"{name} {number}"))
-    if len({example.text_b is None for example in examples}) > 1:
-        raise InputError(f"some {name}s are single strings and some are pairs: give one or the other")
-    return examples
-
-
 def _pair(text: Any, place: str) -> tuple[str, str]:
     if isinstance(text, (tuple, list)) and len(text) == 2 and all(isinstance(part, str) for part in text):
         return text[0], text[1]
     raise InputError(f"{place} is {text!r:.60}, but must be a string or a pair of two strings")
 
 
-def _plain(label: Any) -> Any:
-    """A label as `TextExample` has it: several ones as a tuple, and NumPy's scalars as Python's."""
-    if isinstance(label, (list, set, frozenset)):
-        return tuple(sorted(label)) if isinstance(label, (set, frozenset)) else tuple(label)
-    return label.item() if hasattr(label, "item") else label
+def _named(label: Any) -> Any:
+    """A label, or several as a tuple, by name."""
+    label = plain(label)
+    if isinstance(label, (set, frozenset)):
+        return tuple(sorted(map(label_name, label)))
+    return tuple(map(label_name, label)) if isinstance(label, (list, tuple)) else label_name(label)

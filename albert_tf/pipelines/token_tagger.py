@@ -10,7 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf.head_config import HeadConfig
-from albert_tf.pipelines.arguments import label_names_given, rows_of, settings_given
+from albert_tf.pipelines.arguments import (
+    label_names_given,
+    rows_of,
+    settings_given,
+    texts_of,
+    validation_columns,
+)
 from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.tasks.examples import TagExample
@@ -81,7 +87,9 @@ class TokenTagger(Pipeline):
         Raises:
             InputError: there is not a tag to each word, or a tag is none of the tagger's.
         """
-        validation = None if validation_data is None else _examples(*validation_data)
+        validation = None
+        if validation_data is not None:
+            validation = _examples(*validation_columns(validation_data, "sentences", "tags"))
         return self.fit_examples(_examples(sentences, tags), validation, **arguments)
 
     def evaluate(
@@ -111,11 +119,12 @@ class TokenTagger(Pipeline):
 
 
 def _examples(sentences: Iterable[str | Sequence[str]], tags: Iterable[Sequence[str]] | None) -> list[TagExample]:
+    """Raises InputError: a sentence or its tags are no lists of strings, or there are not as many of both."""
     return [
         TagExample(
             str(number),
-            tuple(words.split() if isinstance(words, str) else words),
-            None if given is None else tuple(given),
+            texts_of(words.split() if isinstance(words, str) else words, f"sentences[{number}]", "words"),
+            None if given is None else label_names_given(given, f"tags[{number}]", "tags"),
             f"sentence {number}",
         )
         for number, (words, given) in enumerate(rows_of(sentences=sentences, tags=tags))
