@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 from albert_tf import files
@@ -167,13 +167,14 @@ def sync_directory(path: str) -> None:
 
 
 @contextlib.contextmanager
-def complete_directory(path: str) -> Iterator[str]:
+def complete_directory(path: str, replaces: Collection[str] = ()) -> Iterator[str]:
     """Yields a local directory to fill; its content replaces `path` when the block ends well.
 
-    For an address the files are uploaded after the block, since writers of safetensors and the like need a local path.
+    `replaces` is as of `files.atomic_directory`; of what is at an address everything is replaced. For an address the
+    files are uploaded after the block, since writers of safetensors and the like need a local path.
     """
     if not is_remote(path):
-        with files.atomic_directory(path) as directory:
+        with files.atomic_directory(path, replaces) as directory:
             yield directory
         return
     with files_to_add(path) as directory:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from albert_tf import keras_classes, storage
 from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
+from albert_tf.formats import portable
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import KINDS, HeadConfig
 from albert_tf.pretrained_model import PretrainedModel
@@ -54,7 +55,7 @@ def model_class(head: HeadConfig) -> type[PretrainedModel]:
 def save(
     directory: str, model: PretrainedModel, tokenizer: Tokenizer, kind: TaskKind, about: Mapping[str, Any]
 ) -> None:
-    """Writes the directory; one of the same task that is there already is replaced.
+    """Writes the directory; another model that is there already, of whatever head, is replaced.
 
     Args:
         directory: where, a path or an address.
@@ -64,7 +65,8 @@ def save(
     Raises:
         InputError: the directory holds other things, or cannot be written.
     """
-    with storage.complete_directory(directory) as aside:
+    is_own = any(storage.exists(storage.join(directory, name)) for name in (TASK_FILE, CONFIG_FILE))
+    with storage.complete_directory(directory, portable.FILES if is_own else ()) as aside:
         model.save_pretrained(aside, tokenizer)
         write_about(aside, {**about, "settings": dict(kind.settings)})
 

@@ -66,6 +66,30 @@ def test_one_question_alone_gives_one_answer(trained):
     assert answerer.predict("b", "").has_answer is False
 
 
+def test_questions_that_share_a_context(trained):
+    answerer = trained[0]
+    shared = answerer.predict(["b", "b c"], "a b x c")
+    assert shared == answerer.predict(["b", "b c"], ["a b x c", "a b x c"])
+    scores = answerer.evaluate(["b", "b c"], "a b x c", ["x", "x"])
+    assert scores == answerer.evaluate(["b", "b c"], ["a b x c"] * 2, ["x", "x"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": "x", "answer_start": 4},
+        {"text": ["x"], "answer_start": [4]},
+        {"text": np.array(["x"]), "answer_start": np.array([4])},
+        [{"text": "x", "answer_start": 4}],
+        ["x", np.int64(4)],
+    ],
+)
+def test_answers_in_the_form_of_squad(trained, answer):
+    asked = ["b", "b"], "a b x c x"
+    none = {"text": [], "answer_start": []}
+    assert trained[0].evaluate(*asked, [answer, none]) == trained[0].evaluate(*asked, [("x", 4), None])
+
+
 def test_scores_are_those_of_exact_texts(trained):
     answerer = trained[0]
     asked, contexts, answers = questions(30, 3)
@@ -96,6 +120,21 @@ def test_examples_of_a_file_and_a_head_that_always_answers(encoder):
     assert ("a b x c " * 6)[answer.start : answer.end] == answer.text
 
 
+def test_saved_over_a_model_of_another_head_and_over_nothing_else(encoder, tmp_path):
+    albert_tf.TextClassifier.from_pretrained(encoder, labels=["a", "b"]).save(tmp_path / "model")
+    answerer = albert_tf.QuestionAnswerer.from_pretrained(encoder, new_head=True)
+    answerer.save(tmp_path / "model")
+    again = albert_tf.QuestionAnswerer.from_pretrained(tmp_path / "model")
+    assert again.predict("b", "a b x c") == answerer.predict("b", "a b x c")
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds notes.txt, which would be lost"):
+        answerer.save(tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="holds config.json, which would be lost"):
+        answerer.save(tmp_path / "other")
+
+
 def test_what_does_not_fit_is_refused(encoder, trained):
     answerer = trained[0]
     with pytest.raises(InputError, match="no head for a task"):
@@ -106,6 +145,19 @@ def test_what_does_not_fit_is_refused(encoder, trained):
         answerer.fit(["b"], ["a x"], [("x", 1)])
     with pytest.raises(InputError, match="1 questions, 2 contexts"):
         answerer.predict(["b"], ["a", "b"])
+    with pytest.raises(InputError, match=r"questions\[0\] is None, but must be a string"):
+        answerer.predict([None], ["x"])
+    with pytest.raises(InputError, match=r"contexts\[1\] is 3, but must be a string"):
+        answerer.predict(["b", "b"], ["x", 3])
+    for answer in (
+        5,
+        {"text": "x"},
+        {"text": "x", "answer_start": "1"},
+        ("x", None),
+        {"text": ["x"], "answer_start": 2},
+    ):
+        with pytest.raises(InputError, match=r"answers\[0\] is .*, but must be a text, a text and where it begins"):
+            answerer.fit(["b"], ["a x"], [answer])
     with pytest.raises(InputError, match="takes metrics by name"):
         answerer.compile(metrics=[tf.keras.metrics.Mean()])
     answerer.compile()
