@@ -82,7 +82,7 @@ KEEP_INSTALLED = os.environ.get("ALBERT_TF_ANY_TENSORFLOW") != "1"
 setup(
     name="albert_tf",
     version=version(),
-    description="ALBERT in TensorFlow 2: text preparation and pre-training",
+    description="ALBERT in TensorFlow 2: text preparation, pre-training and fine-tuning",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author="The albert_tf authors",
