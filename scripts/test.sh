@@ -12,9 +12,14 @@ if (($# == 0)); then  # the whole suite: a process for each of up to four cores,
   set -- -n "$((cores < 4 ? cores : 4))" --dist loadfile
 fi
 
+environment() {  # of a stack: prints its python
+  local base
+  base=$(scripts/find_python.sh "$1") && "$base" scripts/environment.py test
+}
+
 run() {
-  local base python
-  base=$(scripts/find_python.sh "$1") && python=$("$base" scripts/environment.py test) || return 1
+  local python
+  python=$(environment "$1") || return 1
   "$python" -c 'import sys, importlib.metadata as metadata
 print("== Python %d.%d.%d" % sys.version_info[:3], "with TensorFlow", metadata.version("tensorflow"), "==", flush=True)'
   "$python" -m pytest "${@:2}"
@@ -25,8 +30,10 @@ if [[ $stack != all ]]; then
   exit
 fi
 
+environment new >/dev/null 2>&1 &  # while the old stack is tested; what goes wrong is told when its turn comes
 failed=()
 for stack in old new; do
+  [[ $stack == old ]] || wait
   if ! scripts/find_python.sh "$stack" >/dev/null 2>&1; then
     echo "== the $stack stack is left out: this machine has no Python for it =="
   elif ! run "$stack" "$@"; then
