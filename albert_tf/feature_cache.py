@@ -6,14 +6,13 @@ settings that decide the sequences, and of this package's code. So a file can be
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 import os
 import pathlib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from albert_tf.feature_set import FeatureSet
 from albert_tf.file_lock import file_lock
 from albert_tf.files import atomic_write
 from albert_tf.task_kinds.task_kind import TaskKind
-from albert_tf.tasks.examples import Example
+from albert_tf.tasks.examples import Example, fingerprint
 from albert_tf.tokenizer import Tokenizer
 
 SUFFIX = ".features.npz"
@@ -35,7 +34,6 @@ _ARRAYS = ("input_ids", "sizes", "first_sizes", "example_indices")
 _NUMBERS = ("choices", "cut")
 _TABLES = ("per_sequence", "per_piece")
 _KEY, _WARNINGS = "key", "warnings"
-_TELLS_NOTHING = frozenset({"place", "title"})  # parts of an example that are for messages alone
 
 
 def cached_features(
@@ -83,24 +81,12 @@ def cache_key(kind: TaskKind, examples: Sequence[Example], tokenizer: Tokenizer,
         "head": kind.head.to_dict(),
         "settings": dict(kind.feature_settings),
         "tokenizer": tokenizer.settings(),
+        "examples": fingerprint(examples),
         "training": training,
         "code": _code(),
         "sentencepiece": sentencepiece.__version__,
     }
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
-    for part in _parts(examples):
-        digest.update(part.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
-
-
-def _parts(examples: Sequence[Example]) -> Iterator[str]:
-    """Text that tells examples apart: their classes, and of each the values that features can depend on."""
-    names: dict[type, list[str]] = {}
-    for example in examples:
-        if type(example) not in names:
-            fields = dataclasses.fields(example)
-            names[type(example)] = [field.name for field in fields if field.name not in _TELLS_NOTHING]
-        yield f"{type(example).__name__}{[getattr(example, name) for name in names[type(example)]]!r}\n"
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache

@@ -94,6 +94,7 @@ class TagExample:
     place: str = ""
 
 
+_FOR_MESSAGES = ("place", "title")  # parts of an example that nothing is learned from
 Example = Union[TextExample, ChoiceExample, QuestionExample, TagExample]
 
 
@@ -159,6 +160,6 @@ def fingerprint(examples: Iterable[Example]) -> str:
     """SHA-256, in hexadecimal, of all that a model can learn from these examples; not of where they stand."""
     digest = hashlib.sha256()
     for example in examples:
-        values = {**vars(example), "place": ""}
+        values = {name: value for name, value in vars(example).items() if name not in _FOR_MESSAGES}
         digest.update(f"{type(example).__name__}{values!r}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
