@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
 from albert_tf.metrics import LOWER_IS_BETTER
 
 COLLAPSE_SHARE = 0.2  # of all steps: so long may the loss stay where it began
@@ -64,9 +64,9 @@ def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
         loss = 0.5 * (_entropy(arrays["start_positions"]) + _entropy(arrays["end_positions"]))
         return loss + 0.5 * _entropy(arrays["is_impossible"]) if head.kind == "answerable_span" else loss
     labels = arrays["label_ids"]
-    if head.problem == "regression":
+    if head.problem == REGRESSION:
         return float(np.var(labels))
-    if head.problem == "multi_label_classification":
+    if head.problem == MULTI_LABEL:
         return float(np.mean([_entropy(column) for column in labels.T]))
     return _entropy(labels)
 

@@ -22,7 +22,7 @@ from albert_tf import config_files, finetuning_data, finetuning_output, storage,
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, kind_of_split
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import PROBLEM_TYPES, HeadConfig
 from albert_tf.tasks import catalogue, choice_file, recipes, rows, text_file
 from albert_tf.tasks.examples import fingerprint
 from albert_tf.tasks.recipes import Recipe
@@ -577,7 +577,7 @@ def define_data_flags() -> None:
     flags.DEFINE_enum(
         "problem_type",
         None,
-        ["single_label_classification", "multi_label_classification", "regression"],
+        PROBLEM_TYPES,
         "Own files: one label a row (default), several, or a number.",
     )
     flags.DEFINE_string("label_separator", None, "Own files: between the labels of a row; by default a comma.")

@@ -15,8 +15,8 @@ from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
 from albert_tf.pipelines.arguments import column, plain, rows_of, settings_given, text_of, validation_columns
 from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
+from albert_tf.probabilities import sigmoid
 from albert_tf.task_kinds.answers import ANSWERABLE
-from albert_tf.task_kinds.arrays import sigmoid
 from albert_tf.tasks.examples import AnswerPrediction, GoldAnswer, QuestionExample
 from albert_tf.tokenizer import Tokenizer
 

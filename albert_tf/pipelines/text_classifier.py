@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Union
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, REGRESSION, SINGLE_LABEL, HeadConfig
 from albert_tf.pipelines.arguments import (
     label_name,
     label_names_given,
@@ -24,12 +24,11 @@ from albert_tf.pipelines.arguments import (
 from albert_tf.pipelines.learner import Batch
 from albert_tf.pipelines.pipeline import PAIRS, PREDICTION_BATCH, Pipeline
 from albert_tf.task_kinds.arrays import label_names
-from albert_tf.task_kinds.texts import LABEL_IDS, MULTI_LABEL, REGRESSION
+from albert_tf.task_kinds.texts import LABEL_IDS
 from albert_tf.tasks.examples import Example, TextExample, TextPrediction
 from albert_tf.tokenizer import Tokenizer
 
 Text = Union[str, "tuple[str, str]", "list[str]"]
-SINGLE_LABEL = "single_label_classification"
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "accuracy")}
 
 

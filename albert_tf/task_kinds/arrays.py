@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
-from albert_tf.probabilities import sigmoid as sigmoid
 
 NO_LABEL = -1  # in place of a label's number
 
