@@ -82,13 +82,16 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
     monkeypatch.setattr(sys, "argv", ["does_it_learn", f"--output={tmp_path}", "--data_dir=data", "--minutes=2"])
     does_it_learn.main()
     modules = [module.split(".")[1] for module, _ in commands]
-    assert modules == ["train_sentencepiece", "create_pretraining_data"] + 3 * ["run_pretraining"] + 8 * [
-        "run_finetuning"
-    ]
-    # The two timed runs take 15 and 75 "seconds", so 150 steps take 60.
-    assert commands[4][1]["num_train_steps"] == 2 * 150 and commands[4][1]["num_warmup_steps"] == 15
-    for with_model, without in zip(commands[5::2], commands[6::2]):
-        assert "model" in with_model[1] and "albert_config_file" in without[1]
+    a_phase = ["create_pretraining_data"] + 3 * ["run_pretraining"]
+    assert modules == ["train_sentencepiece"] + 2 * a_phase + 8 * ["run_finetuning"]
+    short, long = commands[4][1], commands[8][1]
+    # The two timed runs take 15 and 75 "seconds", so 150 steps take 60; the later two 135 and 195.
+    assert short["num_train_steps"] == int(2 * 150 * 0.57) and short["num_warmup_steps"] == 8
+    assert long["num_train_steps"] == int(2 * 150 * 0.43)
+    assert "init_checkpoint" not in short and long["init_checkpoint"] == short["output_dir"] / "model"
+    assert [commands[at][1]["max_seq_length"] for at in (1, 5)] == [32, 128]
+    for with_model, without in zip(commands[9::2], commands[10::2]):
+        assert with_model[1]["model"] == tmp_path / "long" / "model" and "albert_config_file" in without[1]
         start = ("model", "output_dir", "albert_config_file", "spm_model_file")
         same = [{name: value for name, value in of[1].items() if name not in start} for of in (with_model, without)]
         assert same[0] == same[1] and same[0]["seeds"] == 3
