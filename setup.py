@@ -117,6 +117,7 @@ setup(
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
         "plots": ["matplotlib>=3.7"],
         "cluster": ["dask>=2023.5", "distributed>=2023.5"],
+        "serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
         "onnx": ["onnx>=1.14", "onnxruntime>=1.16", "tf2onnx>=1.16"],
     },
 )

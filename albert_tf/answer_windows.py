@@ -25,7 +25,7 @@ ANSWER_MASK = "answer_mask"  # int32 [T]: 1 at [CLS] and at the pieces of the co
 # int32 [T], of context pieces: the characters they came from, and 1 in the window where a piece has most context.
 CHARACTER_STARTS, CHARACTER_ENDS, IS_MAX_CONTEXT = "character_starts", "character_ends", "is_max_context"
 
-_LENGTH_BONUS = 0.01  # of a window's length, by which equally good windows are told apart; as released
+LENGTH_BONUS = 0.01  # of a window's length, by which equally good windows are told apart; as released
 
 
 class WindowSettings(NamedTuple):
@@ -66,7 +66,7 @@ def best_windows(pieces: int, made: Sequence[Window]) -> np.ndarray:
     best_score, best = np.full(pieces, -1.0), np.zeros(pieces, np.int64)
     for number, (first, size) in enumerate(made):
         places = np.arange(size)
-        score = np.minimum(places, size - 1 - places) + _LENGTH_BONUS * size
+        score = np.minimum(places, size - 1 - places) + LENGTH_BONUS * size
         here = slice(first, first + size)
         best[here] = np.where(score > best_score[here], number, best[here])
         best_score[here] = np.maximum(score, best_score[here])

@@ -1,133 +1,100 @@
-"""A fine-tuned classifier as a SavedModel that needs nothing of this package: texts in, named probabilities out.
+"""A model for a server: `python -m albert_tf.export --model=DIR --format=saved_model --output=BASE`.
 
-Signatures, of any batch size and length, so that a batch costs what its longest row costs:
-
-    serving_default   `text` [B] string, or for pairs `text_a` and `text_b`; needs TensorFlow Text where it is loaded
-    ids               `input_ids`, `input_mask` and `segment_ids` [B,S] int32
-
-Both give the outputs of `head_outputs`; from texts also `is_cut` bool [B], where a text was longer than the limit.
-Without a tokenizer `serving_default` is `ids`, and plain TensorFlow loads the directory. The vocabulary and the labels
-are inside; the loaded object has `variables` and `trainable_variables` and can be called with the inputs of `ids`.
-
-B rows, S their padded length, C labels.
+Writes `BASE/1`, the next time `BASE/2` and so on, as TF Serving looks for versions; `exporting.saved_model` says what
+is inside, and `export_saved_model` writes one from Python.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
+from absl import flags
 
-from albert_tf import sequences_graph, stack
-from albert_tf.errors import InputError
-from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
-from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
-from albert_tf.storage import complete_directory
-from albert_tf.task_kinds.arrays import label_names
-from albert_tf.tokenizer import Tokenizer
+from albert_tf.errors import InputError, run_main
 
-SERVING_DEFAULT, IDS = "serving_default", "ids"
-Outputs = dict[str, tf.Tensor]
+if TYPE_CHECKING:
+    from albert_tf.exporting.saved_model import export_saved_model
 
+__all__ = ["export_saved_model"]
 
-def export_saved_model(
-    directory: str | os.PathLike[str],
-    model: PretrainedModel,
-    tokenizer: Tokenizer | None = None,
-    *,
-    max_seq_length: int | None = None,
-    pairs: bool = False,
-) -> None:
-    """Writes the directory, complete or not at all; an earlier one is replaced.
-
-    Args:
-        directory: where, a path or an address.
-        model: a classifier of any problem type.
-        tokenizer: of the model; None leaves out the signature with texts.
-        max_seq_length: where texts are cut; by default at the model's last position.
-        pairs: whether `serving_default` takes two texts.
-
-    Raises:
-        InputError: the model has another head, or the directory holds other things or cannot be written.
-    """
-    if model.head.kind != "classifier":
-        raise InputError(f"a SavedModel is made of a classifier, but this model is a {type(model).__name__}")
-    answer_ids = _ids_function(model)
-    served = _Served(model, answer_ids)
-    signatures = {SERVING_DEFAULT: answer_ids, IDS: answer_ids}
-    if tokenizer is not None:
-        served.tokenize = tokenizer.to_graph()
-        longest = max_seq_length or model.config.max_position_embeddings
-        signatures[SERVING_DEFAULT] = _text_function(model, tokenizer, served.tokenize, longest, pairs)
-    with complete_directory(os.fspath(directory)) as aside:
-        tf.saved_model.save(served, aside, signatures)
+FLAGS = flags.FLAGS
 
 
-def head_outputs(head: HeadConfig, logits: tf.Tensor) -> Outputs:
-    """What a classifier answers, each output with a row for each row of logits [B,C].
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # TensorFlow is imported when it is asked for
+        from albert_tf.exporting import saved_model
 
-    Returns:
-        `labels` [B,C] string, the same in every row, and `probabilities` [B,C] float32 in their order; of one class
-        out of several also `label` [B] and `probability` [B], the likeliest, and of a multi-label head `is_label` [B,C]
-        bool, where the probability is above one half. A regression has `value` [B] float32 alone.
-    """
-    if head.problem == REGRESSION:
-        return {"value": logits[:, 0]}
-    names = tf.constant(label_names(head))
-    labels = tf.tile(names[tf.newaxis], [tf.shape(logits)[0], 1])
-    if head.problem == MULTI_LABEL:
-        probabilities = tf.sigmoid(logits)
-        return {"labels": labels, "probabilities": probabilities, "is_label": probabilities > 0.5}
-    probabilities = tf.nn.softmax(logits)
-    best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-    return {
-        "labels": labels,
-        "probabilities": probabilities,
-        "label": tf.gather(names, best),
-        "probability": tf.reduce_max(probabilities, axis=-1),
-    }
+        return getattr(saved_model, name)
+    raise AttributeError(f"module 'albert_tf.export' has no attribute {name!r}")
 
 
-class _Served(tf.Module):
-    """What the directory holds beside the signatures.
-
-    The variables stand here by themselves: Keras would save its model's whole tree of layers, each with functions of
-    its own.
-    """
-
-    # In place of the properties of tf.Module, which a loaded object would not have.
-    variables: Any = ()
-    trainable_variables: Any = ()
-    tokenize: tf.Module | None = None  # with the vocabulary
-
-    def __init__(self, model: PretrainedModel, answer_ids: Any):
-        super().__init__(name="albert")
-        self.variables = [stack.native_variable(variable) for variable in model.named_variables().values()]
-        self.trainable_variables = list(self.variables)
-        self.__call__ = answer_ids
+def main(argv: Sequence[str]) -> int:
+    FORMATS[FLAGS.format]()
+    return 0
 
 
-def _ids_function(model: PretrainedModel) -> Any:
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32, name=name) for name in ENCODER_INPUTS], autograph=False
+def write_saved_model() -> None:
+    """Writes the next version of a SavedModel with all that TF Serving wants beside it, and says what that is."""
+    from albert_tf.exporting import saved_model, serving_files, source, version_directories, warmup
+    from albert_tf.pipelines.pipeline import PAIRS
+
+    loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
+    pairs = loaded.about.get(PAIRS, False) if FLAGS.pairs is None else FLAGS.pairs
+    tokenizer = None if FLAGS.ids_only else loaded.tokenizer
+    if tokenizer is None and not FLAGS.ids_only:
+        raise InputError(
+            f"--model={FLAGS.model} has no vocabulary: albert_tf.convert with --vocabulary puts one beside it, and "
+            "--ids_only exports without one"
+        )
+    parts = saved_model.make_parts(
+        loaded.model,
+        tokenizer,
+        kind=loaded.kind,
+        max_seq_length=FLAGS.max_seq_length,
+        pairs=pairs,
+        top_k=FLAGS.top_k,
     )
-    def answer_ids(input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> Outputs:
-        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        return head_outputs(model.head, model(inputs, training=False))
+    version = FLAGS.version or version_directories.next_version(FLAGS.output)
+    with version_directories.new_version(FLAGS.output, version) as directory:
+        saved_model.save(directory, parts)
+        ops = serving_files.write_extra(directory)
+        has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
+    serving_files.write_samples(FLAGS.output, FLAGS.name)
+    print(f"wrote {os.path.join(FLAGS.output, str(version))}")
+    for name, operations in ops.items():
+        print(f"{name}: {', '.join(operations) or 'none'}")
+    if not has_warmup:
+        print("there is no warm-up in it: tensorflow-serving-api, which has its form, is not installed")
 
-    return answer_ids
+
+def _settings() -> dict[str, Any]:
+    """The settings of the kind of task that were given."""
+    given = {"max_seq_length": FLAGS.max_seq_length, "doc_stride": FLAGS.doc_stride}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _text_function(
-    model: PretrainedModel, tokenizer: Tokenizer, tokenize: Any, max_seq_length: int, pairs: bool
-) -> Any:
-    names = ("text_a", "text_b") if pairs else ("text",)
+FORMATS: Mapping[str, Callable[[], None]] = {"saved_model": write_saved_model}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name=name) for name in names], autograph=False)
-    def answer_texts(first: tf.Tensor, second: tf.Tensor | None = None) -> Outputs:
-        pieces = tokenize(first), None if second is None else tokenize(second)
-        packed = sequences_graph.pack(*pieces, tokenizer, max_seq_length)
-        return {**head_outputs(model.head, model(packed.inputs, training=False)), "is_cut": packed.is_cut}
 
-    return answer_texts
+def define_flags() -> None:
+    flags.DEFINE_string("model", None, "Any model that albert_tf.convert reads, or an output directory.")
+    flags.DEFINE_string("output", None, "The directory of the versions.")
+    flags.DEFINE_enum("format", "saved_model", sorted(FORMATS), "What to write.")
+    flags.DEFINE_enum("head", "auto", ["auto", "encoder"], "encoder: vectors alone, whatever head the model has.")
+    flags.DEFINE_integer("version", None, "The version's number; by default one more than the last.", lower_bound=1)
+    flags.DEFINE_string("name", "albert", "What the server calls the model.")
+    flags.DEFINE_bool("ids_only", False, "Leave out the signatures with texts: plain TensorFlow loads the rest.")
+    flags.DEFINE_bool("pairs", None, "Texts come in pairs; by default as the model was fine-tuned.")
+    flags.DEFINE_integer(
+        "max_seq_length", None, "The most pieces of a sequence; by default the model's.", lower_bound=5
+    )
+    flags.DEFINE_integer("doc_stride", None, "Pieces from one window of a long text to the next.", lower_bound=1)
+    flags.DEFINE_integer("top_k", 5, "How many pieces for each [MASK].", lower_bound=1)
+    flags.mark_flags_as_required(["model", "output"])
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_main(main)

@@ -31,31 +31,44 @@ def pack(
         tokenizer: whose special pieces to put around them.
         max_seq_length: the most pieces of a sequence, special ones counted.
     """
-    count = first.nrows()
-    sizes_a, sizes_b = first.row_lengths(), tf.zeros([count], tf.int64)
+    sizes_a, sizes_b = first.row_lengths(), tf.zeros([first.nrows()], tf.int64)
     room = max_seq_length - SPECIALS_OF_ONE
     if second is not None:
         sizes_b, room = second.row_lengths(), max_seq_length - SPECIALS_OF_PAIR
     # See `sequences.sizes_of_pair`.
     kept_a = tf.minimum(sizes_a, tf.maximum(room - sizes_b, (room + 1) // 2))
     kept_b = tf.minimum(sizes_b, room - kept_a)
+    inputs = assemble(first_pieces(first, kept_a), None if second is None else first_pieces(second, kept_b), tokenizer)
+    return PackedTexts(inputs, (kept_a < sizes_a) | (kept_b < sizes_b))
+
+
+def assemble(
+    first: tf.RaggedTensor, second: tf.RaggedTensor | None, tokenizer: Tokenizer, least_length: int = 0
+) -> dict[str, tf.Tensor]:
+    """The inputs of a model from pieces [N, None] that were cut before, padded to `least_length` at least."""
+    count = first.nrows()
     cls, sep = (tf.fill([count, 1], piece_id) for piece_id in (tokenizer.cls_id, tokenizer.sep_id))
-    parts = [cls, _first_pieces(first, kept_a), sep]
-    if second is not None:
-        parts += [_first_pieces(second, kept_b), sep]
+    parts = [cls, first, sep] if second is None else [cls, first, sep, second, sep]
     sequences = tf.concat(parts, axis=1)  # [N, None]
     input_ids = sequences.to_tensor(tokenizer.pad_id)
+    padding = tf.maximum(least_length - tf.shape(input_ids)[1], 0)
+    input_ids = tf.pad(input_ids, [[0, 0], [0, padding]], constant_values=tokenizer.pad_id)
     mask = tf.sequence_mask(sequences.row_lengths(), tf.shape(input_ids)[1])
-    is_first = tf.sequence_mask(kept_a + SPECIALS_OF_ONE, tf.shape(input_ids)[1])
-    inputs = {
+    is_first = tf.sequence_mask(first.row_lengths() + SPECIALS_OF_ONE, tf.shape(input_ids)[1])
+    return {
         "input_ids": input_ids,
         "input_mask": tf.cast(mask, tf.int32),
         "segment_ids": tf.cast(mask & ~is_first, tf.int32),
     }
-    return PackedTexts(inputs, (kept_a < sizes_a) | (kept_b < sizes_b))
 
 
-def _first_pieces(ragged: tf.RaggedTensor, sizes: tf.Tensor) -> tf.RaggedTensor:
-    """The first `sizes` [N] elements of each row."""
+def first_pieces(ragged: tf.RaggedTensor, sizes: tf.Tensor) -> tf.RaggedTensor:
+    """The first `sizes` [N] int64 elements of each row, or all there are."""
     positions = tf.ragged.range(ragged.row_lengths())
     return tf.ragged.boolean_mask(ragged, positions < sizes[:, tf.newaxis])
+
+
+def last_pieces(ragged: tf.RaggedTensor, sizes: tf.Tensor) -> tf.RaggedTensor:
+    """The last `sizes` [N] int64 elements of each row, or all there are."""
+    positions = tf.ragged.range(ragged.row_lengths())
+    return tf.ragged.boolean_mask(ragged, positions >= (ragged.row_lengths() - sizes)[:, tf.newaxis])

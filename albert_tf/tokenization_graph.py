@@ -26,7 +26,7 @@ from albert_tf.wordpiece import WordPieceTokenizer
 _PAGE = 256
 _CODE_POINTS = sys.maxunicode + 1
 # Planes 4 to 13 are unassigned and 15 and 16 private: no rule says anything about them.
-_CHARACTERS = [chr(code_point) for code_point in chain(range(0x40000), range(0xE0000, 0xF0000))]
+CHARACTERS = [chr(code_point) for code_point in chain(range(0x40000), range(0xE0000, 0xF0000))]
 _ITSELF = -1
 _IGNORABLE, _CASED = 1, 2
 _TEXTS = tf.TensorSpec([None], tf.string, name="texts")
@@ -56,13 +56,11 @@ class SentencePieceGraph(tf.Module):
         return self._replacements(ids)
 
 
-class WordPieceGraph(tf.Module):
-    """`WordPieceTokenizer` in a graph."""
+class WordPieces(tf.Module):
+    """Words to pieces, longest match first; W words."""
 
     def __init__(self, tokenizer: WordPieceTokenizer):
-        super().__init__(name="wordpiece")
-        self._do_lower_case = tokenizer.do_lower_case
-        self._keep_accents = tokenizer.keep_accents
+        super().__init__(name="pieces_of_words")
         ids = tokenizer.ids_by_piece()
         self._table = tf.lookup.StaticVocabularyTable(
             tf.lookup.KeyValueTensorInitializer(
@@ -78,6 +76,27 @@ class WordPieceGraph(tf.Module):
             max_bytes_per_word=4 * wordpiece.MAX_CHARACTERS_PER_WORD + 1,
         )
 
+    def tokenize(self, words: tf.Tensor) -> tf.RaggedTensor:
+        """Strings [W] to ids [W, None] int32."""
+        return self.tokenize_with_offsets(words)[0]
+
+    def tokenize_with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """The ids and, [W, None] int64 each, the first byte of each piece and the one behind it, where it is known."""
+        too_long = tf.strings.length(words, unit="UTF8_CHAR") > wordpiece.MAX_CHARACTERS_PER_WORD
+        # No line of a vocabulary file holds a line feed, so this word is unknown.
+        ids, begins, ends = self._wordpiece.tokenize_with_offsets(tf.where(too_long, "\n", words))
+        return tf.cast(ids, tf.int32), begins, ends
+
+
+class WordPieceGraph(tf.Module):
+    """`WordPieceTokenizer` in a graph."""
+
+    def __init__(self, tokenizer: WordPieceTokenizer):
+        super().__init__(name="wordpiece")
+        self._do_lower_case = tokenizer.do_lower_case
+        self._keep_accents = tokenizer.keep_accents
+        self._words = WordPieces(tokenizer)
+
     @tf.function(input_signature=[_TEXTS])
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """texts [N] string -> ids [N, None] int32."""
@@ -86,14 +105,11 @@ class WordPieceGraph(tf.Module):
         if self._do_lower_case:
             code_points = lower(code_points)
             if not self._keep_accents:
-                code_points = order_marks(character_table(_canonical_decomposition)(code_points))
+                code_points = order_marks(character_table(canonical_decomposition)(code_points))
                 code_points = character_table(wordpiece.drop_nonspacing_mark)(code_points)
         code_points = character_table(wordpiece.separate_punctuation)(code_points)
         words = tf.strings.split(encode_utf8(code_points))
-        too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > wordpiece.MAX_CHARACTERS_PER_WORD
-        # No line of a vocabulary file holds a line feed, so this word is unknown.
-        words = words.with_values(tf.where(too_long, "\n", words.values))
-        return tf.cast(self._wordpiece.tokenize(words).merge_dims(1, 2), tf.int32)
+        return words.with_values(self._words.tokenize(words.values)).merge_dims(1, 2)
 
 
 class RowTable:
@@ -116,6 +132,10 @@ class RowTable:
         values = tf.gather(self._values, tf.repeat(tf.gather(self._starts, rows), sizes) + places)
         values = tf.where(values == _ITSELF, tf.repeat(elements, sizes), values)
         return tf.RaggedTensor.from_row_splits(values, tf.gather(ends, ragged.row_splits), validate=False)
+
+    def sizes(self, rows: tf.Tensor) -> tf.Tensor:
+        """How many elements each of the rows has: int32 [T] to int64 [T]."""
+        return tf.gather(self._sizes, rows)
 
 
 class CodePointTable:
@@ -140,7 +160,7 @@ class CharacterTable:
     def __init__(self, function: Callable[[str], str]):
         row_of = {}
         rows = [[_ITSELF]]
-        for character in _CHARACTERS:
+        for character in CHARACTERS:
             replacement = function(character)
             if replacement != character:
                 row_of[character] = len(rows)
@@ -150,6 +170,10 @@ class CharacterTable:
     def __call__(self, code_points: tf.RaggedTensor) -> tf.RaggedTensor:
         """code_points [N, None] int32 -> [N, None] int32."""
         return self._rows(code_points, self._row_of(code_points.values))
+
+    def sizes(self, code_points: tf.Tensor) -> tf.Tensor:
+        """By how many each code point is replaced: int32 [T] to int64 [T]."""
+        return self._rows.sizes(self._row_of(code_points))
 
 
 @functools.cache
@@ -164,9 +188,13 @@ def encode_utf8(code_points: tf.RaggedTensor) -> tf.Tensor:
     TensorFlow 2.15 writes U+FFFD for Unicode's 66 noncharacters, and models read U+FFFD as a space. A private-use
     character stands in for them: no vocabulary has either, so both are unknown.
     """
-    values = code_points.values
+    return tf.strings.unicode_encode(code_points.with_values(without_noncharacters(code_points.values)), "UTF-8")
+
+
+def without_noncharacters(values: tf.Tensor) -> tf.Tensor:
+    """Code points [T] as `encode_utf8` writes them."""
     is_noncharacter = (values % 0x10000 >= 0xFFFE) | ((values >= 0xFDD0) & (values <= 0xFDEF))
-    return tf.strings.unicode_encode(code_points.with_values(tf.where(is_noncharacter, 0x10FFFD, values)), "UTF-8")
+    return tf.where(is_noncharacter, 0x10FFFD, values)
 
 
 def lower(code_points: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -198,30 +226,34 @@ def _lower_sigmas(code_points: tf.RaggedTensor) -> tf.RaggedTensor:
 
 def order_marks(code_points: tf.RaggedTensor) -> tf.RaggedTensor:
     """Unicode's canonical ordering: each run of combining marks stably sorted by combining class."""
-    values = code_points.values
-    combining_class = tf.cast(_combining_classes()(values), tf.int64)
+    return code_points.with_values(tf.gather(code_points.values, order_of_marks(code_points)))
+
+
+def order_of_marks(code_points: tf.RaggedTensor) -> tf.Tensor:
+    """Canonical ordering as the place that each of T code points comes from, int32 [T]."""
+    combining_class = tf.cast(_combining_classes()(code_points.values), tf.int64)
     marks = tf.where(combining_class > 0)
     # Grows at every character that is no mark and at every row, so it tells runs apart.
     run = tf.cumsum(tf.cast(combining_class == 0, tf.int64)) + code_points.value_rowids()
     order = tf.argsort(tf.gather_nd(run * _PAGE + combining_class, marks), stable=True)
-    in_order = tf.gather(tf.gather_nd(values, marks), order)
-    return code_points.with_values(tf.tensor_scatter_nd_update(values, marks, in_order))
+    places = tf.cast(tf.gather(marks[:, 0], order), tf.int32)
+    return tf.tensor_scatter_nd_update(tf.range(tf.size(combining_class)), marks, places)
 
 
-def _canonical_decomposition(character: str) -> str:
+def canonical_decomposition(character: str) -> str:
     return unicodedata.normalize("NFD", character)
 
 
 @functools.cache
 def _case_kinds() -> CodePointTable:
-    cased = {character: _CASED for character in _CHARACTERS if text_cleanup.is_cased(character)}
-    ignorable = {character: _IGNORABLE for character in _CHARACTERS if text_cleanup.is_case_ignorable(character)}
+    cased = {character: _CASED for character in CHARACTERS if text_cleanup.is_cased(character)}
+    ignorable = {character: _IGNORABLE for character in CHARACTERS if text_cleanup.is_case_ignorable(character)}
     return CodePointTable({**cased, **ignorable})
 
 
 @functools.cache
 def _combining_classes() -> CodePointTable:
-    return CodePointTable({character: unicodedata.combining(character) for character in _CHARACTERS})
+    return CodePointTable({character: unicodedata.combining(character) for character in CHARACTERS})
 
 
 @functools.cache

@@ -208,8 +208,8 @@ def test_the_object_exports_ids_alone(tmp_path):
     np.testing.assert_allclose([float(number) for number in printed.stdout.split()], wanted, atol=1e-5)
 
 
-def test_another_head_is_refused(tmp_path):
-    model = albert_tf.AlbertForMultipleChoice(AlbertConfig.from_dict(pipeline_models.SIZES))
-    with pytest.raises(InputError, match="made of a classifier, but this model is a AlbertForMultipleChoice"):
-        export_saved_model(tmp_path / "exported", model)
+def test_a_length_beyond_the_positions_is_refused(tmp_path):
+    model, tokenizer = make("single")
+    with pytest.raises(InputError, match="max_seq_length is 33, but the model has 32 positions"):
+        export_saved_model(tmp_path / "exported", model, tokenizer, max_seq_length=33)
     assert not (tmp_path / "exported").exists()

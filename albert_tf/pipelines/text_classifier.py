@@ -147,7 +147,7 @@ class TextClassifier(Pipeline):
         return [self._classified(prediction) for prediction in predictions]
 
     def export(self, directory: str | os.PathLike[str], *, pairs: bool | None = None, ids_only: bool = False) -> None:
-        """Writes a SavedModel with texts in and labels out, see `export.export_saved_model`.
+        """Writes a SavedModel with texts in and labels out, see `exporting.saved_model`.
 
         Args:
             directory: where; an earlier one is replaced.
@@ -157,7 +157,7 @@ class TextClassifier(Pipeline):
         Raises:
             InputError: nothing tells whether texts come in pairs, or the directory cannot be written.
         """
-        from albert_tf.export import export_saved_model
+        from albert_tf.exporting.saved_model import export_saved_model
 
         if ids_only:
             export_saved_model(directory, self.model)
@@ -166,7 +166,7 @@ class TextClassifier(Pipeline):
         if pairs is None:
             raise InputError("nothing tells whether this classifier takes single texts or pairs: give pairs=")
         export_saved_model(
-            directory, self.model, self.tokenizer, max_seq_length=self.kind.settings["max_seq_length"], pairs=pairs
+            directory, self.model, self.tokenizer, kind=self.kind, pairs=pairs
         )
 
     def _examples(self, texts: Iterable[Text], labels: Iterable[Any] | None, name: str = "text") -> list[TextExample]:
