@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from absl import flags
 
-from albert_tf import files, storage
+from albert_tf import storage, vector_file
 from albert_tf.errors import InputError, run_main
 from albert_tf.progress import Progress
 from albert_tf.tasks import rows, text_file
@@ -70,23 +70,6 @@ def _decoded(line: bytes, path: str, number: int) -> str:
         ) from error
 
 
-def write_vectors(path: str, count: int, width: int, blocks: Iterable[np.ndarray]) -> None:
-    """Writes a .npy file of float32 [count, width] block by block; it appears complete or not at all.
-
-    Raises:
-        InputError: it cannot be written, or the blocks have another number of rows together.
-    """
-    written = 0
-    with files.atomic_write(path) as file:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-        np.lib.format.write_array_header_1_0(file, header)
-        for block in blocks:
-            file.write(block.astype("<f4").tobytes())
-            written += len(block)
-        if written != count:
-            raise InputError(f"the input had {count} rows at first and then {written}: it was changed meanwhile")
-
-
 def main(argv: Sequence[str]) -> int:
     count, texts = read_rows(
         FLAGS.input_file, text_file.Columns(FLAGS.text_column, FLAGS.text_b_column, has_header=FLAGS.has_header)
@@ -96,28 +79,9 @@ def main(argv: Sequence[str]) -> int:
     if not FLAGS.output_file.endswith(".npy"):
         raise InputError(f"--output_file={FLAGS.output_file} must end in .npy: NumPy's form is what it is written in")
 
-    from albert_tf import sequences, task_model, text_vectors
-    from albert_tf.models import AlbertModel
+    from albert_tf import sequences, text_vectors
 
-    model = AlbertModel.from_pretrained(
-        task_model.find(FLAGS.model) or FLAGS.model, with_pooler=FLAGS.pooling == text_vectors.POOLED
-    )
-    if model.vocabulary is None:
-        raise InputError(
-            f"--model={FLAGS.model} has no vocabulary: python -m albert_tf.convert with --vocabulary puts one beside it"
-        )
-    if model.load_report.missing:
-        name = next(iter(model.load_report.missing))
-        raise InputError(f"--model={FLAGS.model} has no {name}, so no pooler: give --pooling=mean or cls")
-    tokenizer = model.vocabulary.tokenizer()
-    tokenizer.check_config(model.config.vocab_size)
-    vectors = text_vectors.TextVectors(
-        model,
-        tokenizer,
-        pooling=FLAGS.pooling,
-        max_seq_length=FLAGS.max_seq_length or min(512, model.config.max_position_embeddings),
-        batch_size=FLAGS.batch_size,
-    )
+    vectors = text_vectors.load(FLAGS.model, FLAGS.pooling, FLAGS.max_seq_length, FLAGS.batch_size)
 
     def blocks() -> Iterator[np.ndarray]:
         remaining = iter(texts)
@@ -126,9 +90,9 @@ def main(argv: Sequence[str]) -> int:
                 yield vectors([row.text for row in block], [row.pair for row in block])
                 progress.update(len(block))
 
-    write_vectors(FLAGS.output_file, count, vectors.width, blocks())
-    sequences.warn_of_cut(vectors.cut, count, vectors.max_seq_length)
-    print(f"wrote {FLAGS.output_file}: {count:,} rows of {vectors.width} numbers ({FLAGS.pooling})")
+    written = vector_file.write_vectors(FLAGS.output_file, vectors.width, blocks())
+    sequences.warn_of_cut(vectors.cut, written, vectors.max_seq_length)
+    print(f"wrote {FLAGS.output_file}: {written:,} rows of {vectors.width} numbers ({FLAGS.pooling})")
     return 0
 
 

@@ -31,6 +31,8 @@ class Predictor:
         strategy: that of the scope the model was made in; by default none.
         batch_size: rows at a time over all replicas, which must divide it.
         static: pad every batch to the longest length, as TPUs want it.
+        fills: fill the last batch up, so that all have one size; else a batch costs what its rows cost, which suits
+            few rows at a time. On one device alone.
 
     Raises:
         InputError: the replicas cannot share a batch evenly.
@@ -44,6 +46,7 @@ class Predictor:
         *,
         batch_size: int = 32,
         static: bool = False,
+        fills: bool = True,
     ):
         self.model = model
         self.kind = kind
@@ -52,6 +55,7 @@ class Predictor:
         self.batch_size = batch_size
         self.lengths = bucket_lengths(kind.settings["max_seq_length"], static=static)
         self._static = static
+        self._fills = fills
         self._functions: dict[tuple, tuple[Function, dict[str, list[int]]]] = {}
 
     def predict(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Prediction]:
@@ -64,7 +68,8 @@ class Predictor:
 
     def outputs(self, features: FeatureSet) -> dict[str, list[np.ndarray]]:
         """Name to an array for each row, without padding: what `TaskKind.predictions` takes."""
-        batches = Batches(features, self.batch_size, self.lengths)
+        most = self.batch_size if self._fills else max(1, min(self.batch_size, len(features)))
+        batches = Batches(features, most, self.lengths)
         function, axes = self._function(batches)
         outputs: dict[str, list[np.ndarray]] = {name: [np.zeros(0)] * len(features) for name in axes}
         for batch in batches.evaluation():
@@ -82,6 +87,8 @@ class Predictor:
     def _function(self, batches: Batches) -> tuple[Function, dict[str, list[int]]]:
         """Batch to outputs, and of each output the dimensions that are S."""
         signature = batches.signature()
+        if not self._fills:
+            signature = {name: tf.TensorSpec((None, *spec.shape[1:]), spec.dtype) for name, spec in signature.items()}
         key = tuple((name, *spec.shape.as_list()) for name, spec in sorted(signature.items()))
         if key not in self._functions:
             function = graph(self._replica_outputs, input_signature=[signature])

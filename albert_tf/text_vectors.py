@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import sequences
+from albert_tf import sequences, task_file
 from albert_tf.batches import ROW, Batches, bucket_lengths
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
@@ -25,6 +25,7 @@ def _mean(outputs: dict[str, tf.Tensor], mask: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(outputs["sequence_output"] * weights, axis=1) / pieces
 
 
+_LONGEST = 512
 POOLED = "pooled"
 # Name to how the outputs of `AlbertModel` and input_mask [B,S] become [B,H].
 POOLINGS: dict[str, Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]] = {
@@ -95,3 +96,33 @@ class TextVectors:
             is_text = batch[ROW] >= 0
             result[batch[ROW][is_text]] = values[is_text]
         return result
+
+
+def load(path: str, pooling: str = POOLED, max_seq_length: int | None = None, batch_size: int = 32) -> TextVectors:
+    """`TextVectors` of any model, a fine-tuned one or the output directory of its run too.
+
+    Args:
+        path: of the model; its vocabulary must be there.
+        pooling, batch_size: see `TextVectors`.
+        max_seq_length: likewise; by default 512, or the model's positions.
+
+    Raises:
+        InputError: nothing that can be read is there, it has no vocabulary, or no pooler where one is needed.
+    """
+    model = AlbertModel.from_pretrained(task_file.find(path) or path, with_pooler=pooling == POOLED)
+    if model.vocabulary is None:
+        raise InputError(
+            f"--model={path} has no vocabulary: python -m albert_tf.convert with --vocabulary puts one beside it"
+        )
+    if model.load_report.missing:
+        name = next(iter(model.load_report.missing))
+        raise InputError(f"--model={path} has no {name}, so no pooler: give --pooling=mean or cls")
+    tokenizer = model.vocabulary.tokenizer()
+    tokenizer.check_config(model.config.vocab_size)
+    return TextVectors(
+        model,
+        tokenizer,
+        pooling=pooling,
+        max_seq_length=max_seq_length or min(_LONGEST, model.config.max_position_embeddings),
+        batch_size=batch_size,
+    )

@@ -23,6 +23,7 @@ from albert_tf.task_models import AlbertForSequenceClassification, AlbertForToke
 from albert_tf.tasks.text_file import Columns
 from albert_tf.text_vectors import TextVectors
 from albert_tf.tokenization import load_tokenizer
+from albert_tf.vector_file import write_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "door", "is", "open", "shut", ".", "red"]
 TEXTS = ["the door is open .", "", "red", "the " * 40 + "door", "shut . red", "the door", "unheard words", "red " * 9]
@@ -151,10 +152,18 @@ def test_files_that_cannot_be_read(tmp_path, name, content, message):
         read_rows(str(tmp_path / name), Columns())
 
 
-def test_a_file_that_grows_meanwhile_is_told(tmp_path):
-    with pytest.raises(InputError, match="2 rows at first and then 3"):
-        embed.write_vectors(str(tmp_path / "x.npy"), 2, 4, [np.zeros((3, 4), np.float32)])
-    assert os.listdir(tmp_path) == []
+def test_vectors_are_written_block_by_block(tmp_path):
+    blocks = [np.full((count, 4), count, np.float64) for count in (3, 0, 120000)]
+    assert write_vectors(str(tmp_path / "x.npy"), 4, iter(blocks)) == 120003
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.concatenate(blocks).astype(np.float32))
+
+    def failing():
+        yield blocks[0]
+        raise InputError("a bad row")
+
+    with pytest.raises(InputError, match="a bad row"):
+        write_vectors(str(tmp_path / "y.npy"), 4, failing())
+    assert os.listdir(tmp_path) == ["x.npy"]
 
 
 # The command

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.fill_mask import encode_with_gaps, fill_mask
+from albert_tf.gap_filling import GapFiller, encode_with_gaps
 from albert_tf.models import AlbertForPreTraining, AlbertModel
 from albert_tf.tokenization import load_tokenizer
 
@@ -54,7 +54,7 @@ def test_punctuation_behind_a_gap_has_no_space_before_it(shared):
 
 def test_fillings_are_the_largest_of_the_softmax(tokenizer, model):
     text = "the [MASK] is [MASK]"
-    gaps = fill_mask(model, tokenizer, [text], top_k=3)[0]
+    gaps = GapFiller(model, tokenizer, top_k=3)([text])[0]
     outputs = model({"input_ids": tf.constant([[2, 5, 4, 7, 4, 3]])}, training=False)
     logits = outputs["masked_lm_logits"].numpy()[0, [2, 4], : len(WORDS)].astype(np.float64)
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -66,7 +66,7 @@ def test_fillings_are_the_largest_of_the_softmax(tokenizer, model):
 
 
 def test_more_than_there_are_pieces_gives_all_of_them(tokenizer, model):
-    (fillings,) = fill_mask(model, tokenizer, ["the [MASK]"], top_k=100)[0]
+    (fillings,) = GapFiller(model, tokenizer, top_k=100)(["the [MASK]"])[0]
     assert sorted(filling.piece for filling in fillings) == sorted(WORDS[5:])
 
 
@@ -75,7 +75,7 @@ def test_more_than_there_are_pieces_gives_all_of_them(tokenizer, model):
 )
 def test_texts_that_cannot_be_filled(tokenizer, model, text, message):
     with pytest.raises(InputError, match=message):
-        fill_mask(model, tokenizer, [text])
+        GapFiller(model, tokenizer)([text])
 
 
 def test_the_command_reads_a_portable_directory(tokenizer, model, tmp_path):
@@ -87,7 +87,7 @@ def test_the_command_reads_a_portable_directory(tokenizer, model, tmp_path):
     assert done.returncode == 0, done.stderr
     first, fillings, second, _ = done.stdout.splitlines()
     assert (first, second) == ("the [MASK] is open", "[MASK]")
-    expected = fill_mask(model, tokenizer, ["the [MASK] is open"], top_k=2)[0][0]
+    expected = GapFiller(model, tokenizer, top_k=2)(["the [MASK] is open"])[0][0]
     assert fillings.split(", ")[0].split() == [expected[0].piece, f"{expected[0].probability:.3f}"]
 
 

@@ -15,8 +15,8 @@ from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.tables import Column, Line
 from albert_tf.tasks.task import Task
 
-_PASSAGE = ("passage", "context", "article", "text")
-_QUESTION = ("question", "query")
+PASSAGE_NAMES = ("passage", "context", "article", "text")
+QUESTION_NAMES = ("question", "query")
 _LABEL = ("label", "answer")
 _ID = ("id", "index")
 _LEAST_CHOICES = 2
@@ -59,13 +59,13 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
     """
     others = (columns.passage, columns.question, columns.label, columns.id)
     given = [*columns.choices, *(column for column in others if column is not None)]
-    table = tables.read_table(path, columns.has_header, (*_PASSAGE, *_QUESTION, *_LABEL), given, _ID)
+    table = tables.read_table(path, columns.has_header, (*PASSAGE_NAMES, *QUESTION_NAMES, *_LABEL), given, _ID)
     places = [table.find(column, "a choice") for column in columns.choices]
     passage, question = (
         table.find_optional(None, names) if column is None else table.find(column, what)
         for column, names, what in (
-            (columns.passage, _PASSAGE, "the passage"),
-            (columns.question, _QUESTION, "the question"),
+            (columns.passage, PASSAGE_NAMES, "the passage"),
+            (columns.question, QUESTION_NAMES, "the question"),
         )
     )
     if passage is None and question is None:

@@ -21,14 +21,14 @@ from albert_tf.tasks.submissions import write_labels
 from albert_tf.tasks.tables import Column, Line, Table
 from albert_tf.tasks.task import Task
 
-_TEXT_A = (
+TEXT_NAMES = (
     *("text_a", "text", "sentence", "sentence1", "question1", "premise"),
     *("review", "comment", "content", "utterance"),
 )
-_TEXT_B = ("text_b", "sentence2", "question2", "hypothesis")
+SECOND_TEXT_NAMES = ("text_b", "sentence2", "question2", "hypothesis")
 _LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
-_ID = ("id", "index", "idx")
-_NAMES_OF_A_HEADER = (*_TEXT_A, *_TEXT_B, *_LABEL)  # "id" is a label too, where languages are told apart
+ID_NAMES = ("id", "index", "idx")
+_NAMES_OF_A_HEADER = (*TEXT_NAMES, *SECOND_TEXT_NAMES, *_LABEL)  # "id" is a label too, where languages are told apart
 _METRICS = {
     SINGLE_LABEL: ("accuracy", "macro_f1"),
     MULTI_LABEL: ("micro_f1", "macro_f1", "accuracy"),
@@ -78,7 +78,7 @@ def read_texts(
         InputError: a column is not there, a cell is no text, or a label is missing or no number; with file and line.
     """
     given = [column for column in (columns.text_a, columns.text_b, columns.label, columns.id) if column is not None]
-    table = tables.read_table(path, columns.has_header, _NAMES_OF_A_HEADER, given, _ID)
+    table = tables.read_table(path, columns.has_header, _NAMES_OF_A_HEADER, given, ID_NAMES)
     found = _find(table, columns)
     if described is not None:
         uses = {"text": found.text_a, "second text": found.text_b, "label": found.label, "id": found.id}
@@ -160,13 +160,15 @@ def _find(table: Table, columns: Columns) -> _Found:
     label = table.find_optional(columns.label, _LABEL)
     identifier = None if columns.id is None else table.find(columns.id, "the id")
     if identifier is None:
-        identifier = table.find_optional(None, _ID)
+        identifier = table.find_optional(None, ID_NAMES)
     if columns.text_a is not None:
         text_b = None if columns.text_b is None else table.find(columns.text_b, "the second text")
         return _Found(table.find(columns.text_a, "the text"), text_b, label, identifier)
-    usual = table.find_optional(None, _TEXT_A)
+    usual = table.find_optional(None, TEXT_NAMES)
     text_b = (
-        table.find_optional(None, _TEXT_B) if columns.text_b is None else table.find(columns.text_b, "the second text")
+        table.find_optional(None, SECOND_TEXT_NAMES)
+        if columns.text_b is None
+        else table.find(columns.text_b, "the second text")
     )
     if usual is not None:
         return _Found(usual, text_b, label, identifier)

@@ -1,0 +1,58 @@
+"""A model's directory to its answerer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from albert_tf import gap_filling, task_model, text_vectors
+from albert_tf.answering.answerer import Answerer
+from albert_tf.answering.pretrained_answerers import GapAnswerer, VectorAnswerer
+from albert_tf.answering.task_answerers import CLASSES
+from albert_tf.errors import InputError
+from albert_tf.formats.reading import read_checkpoint
+from albert_tf.head_config import HeadConfig
+from albert_tf.predicting import Predictor
+
+_FILLS_GAPS = ("pretraining", "masked_lm")
+
+
+def load_answerer(path: str, *, batch_size: int = 32, top_k: int = 5, fills: bool = True, **settings: Any) -> Answerer:
+    """The answerer for a model's head.
+
+    Args:
+        path: a fine-tuned model, or the output directory of its run; a pre-trained model, which fills gaps; or any
+            other model with a vocabulary that `formats.reading` knows.
+        batch_size: rows at a time.
+        top_k: pieces for a gap.
+        fills: see `Predictor`.
+        **settings: of the kind of task in place of those in task.json, such as `max_seq_length`.
+
+    Raises:
+        InputError: nothing that can answer is there.
+    """
+    head = head_of(path)
+    if head is not None and head.kind in CLASSES:
+        loaded = task_model.load(path, **settings)
+        return CLASSES[head.kind](loaded, Predictor(loaded.model, loaded.kind, batch_size=batch_size, fills=fills))
+    if settings:
+        raise InputError(f"{path} has no head for a task, so there is no {next(iter(settings))} to set")
+    if head is not None and head.kind in _FILLS_GAPS:
+        return GapAnswerer(gap_filling.GapFiller(*gap_filling.load(path), top_k=top_k, batch_size=batch_size))
+    return load_vectors(path, batch_size=batch_size)
+
+
+def load_vectors(
+    path: str, *, pooling: str = text_vectors.POOLED, max_seq_length: int | None = None, batch_size: int = 32
+) -> VectorAnswerer:
+    """An answerer with a vector for each text, by the encoder of any model.
+
+    Raises:
+        InputError: no encoder with a vocabulary is there, or see `TextVectors`.
+    """
+    name = "pooled_output" if pooling == text_vectors.POOLED else pooling
+    return VectorAnswerer(text_vectors.load(path, pooling, max_seq_length, batch_size), name)
+
+
+def head_of(path: str) -> HeadConfig | None:
+    """What stands on the encoder; None where nothing does."""
+    return read_checkpoint(task_model.find(path) or path).head

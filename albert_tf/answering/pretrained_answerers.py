@@ -1,0 +1,86 @@
+"""Answerers of models without a task: pieces for the gaps of a text, and vectors of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from albert_tf.answering.answerer import (
+    ANY,
+    FLOAT,
+    STRING,
+    Answer,
+    BadInstance,
+    Form,
+    Input,
+    Instance,
+    Output,
+    checked,
+    numbers,
+)
+from albert_tf.errors import InputError
+from albert_tf.gap_filling import GAP, GapFiller
+from albert_tf.tasks import text_file
+from albert_tf.text_vectors import TextVectors
+
+
+class GapAnswerer:
+    """The likeliest pieces for each [MASK] of a text; an `Answerer`."""
+
+    task = f"the likeliest pieces for each {GAP}"
+    forms: tuple[Form, ...] = ((Input("text", text_file.TEXT_NAMES),),)
+    outputs: tuple[Output, ...] = (Output("pieces", STRING, (ANY, ANY)), Output("probabilities", FLOAT, (ANY, ANY)))
+    labels: tuple[str, ...] = ()
+    example: Instance = {"text": f"The {GAP} is open."}
+
+    def __init__(self, fill: GapFiller):
+        self._fill = fill
+
+    def answers(self, instances: Sequence[Instance]) -> list[Answer]:
+        """See `Answerer`; pieces and probabilities are [G,K]."""
+        checked(instances, self.forms)
+        texts = [instance["text"] for instance in instances]
+        for index, text in enumerate(texts):
+            try:
+                self._fill.encode(text)
+            except InputError as error:
+                raise BadInstance(index, str(error)) from error
+        return [
+            {
+                "pieces": [[filling.piece for filling in fillings] for fillings in gaps],
+                "probabilities": [numbers(filling.probability for filling in fillings) for fillings in gaps],
+            }
+            for gaps in (self._fill(texts) if texts else [])
+        ]
+
+
+class VectorAnswerer:
+    """The vector of a text, or of a pair; an `Answerer`."""
+
+    task = "a vector for a text"
+    forms: tuple[Form, ...] = (
+        (Input("text", text_file.TEXT_NAMES),),
+        (Input("text_a", text_file.TEXT_NAMES), Input("text_b", text_file.SECOND_TEXT_NAMES)),
+    )
+    labels: tuple[str, ...] = ()
+    example: Instance = {"text": "A text."}
+
+    def __init__(self, vectors: TextVectors, name: str = "pooled_output"):
+        self.vectors = vectors
+        self.outputs: tuple[Output, ...] = (Output(name, FLOAT, (vectors.width,)),)
+
+    def texts(self, instances: Sequence[Instance]) -> tuple[list[str], list[str | None]]:
+        """The texts, and the second ones of pairs.
+
+        Raises:
+            BadInstance: see `Answerer.answers`.
+        """
+        checked(instances, self.forms)
+        texts = [instance.get("text", instance.get("text_a")) for instance in instances]
+        return texts, [instance.get("text_b") for instance in instances]
+
+    def answers(self, instances: Sequence[Instance]) -> list[Answer]:
+        """See `Answerer`."""
+        if not instances:
+            return []
+        (name, *_), *_ = self.outputs
+        return [{name: numbers(vector)} for vector in self.vectors(*self.texts(instances))]

@@ -1,0 +1,287 @@
+"""albert_tf.predict: rows in, predictions out, for every head; what the objects for strings answer is the measure."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from absl import flags
+
+import albert_tf
+from albert_tf import predict, text_vectors
+from albert_tf.answering import loading
+from albert_tf.answering.answerer import BadInstance
+from albert_tf.errors import InputError
+from albert_tf.gap_filling import GapFiller, load
+from albert_tf.scoring import columns
+from albert_tf.scoring.source import Source
+from tests import answering_models
+
+LENGTHS = (3, 40, 0, 1, 12, 7, 90, 5, 2, 33, 8, 20)
+TEXTS = [" ".join(random.Random(number).choices("abcdefg中é😀", k=count)) for number, count in enumerate(LENGTHS)]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def model(directory):
+    made: dict[str, str] = {}
+
+    def get(name: str) -> str:
+        if name not in made:
+            write = answering_models.write_pretrained
+            made[name] = (
+                write(directory) if name == "pretrained" else answering_models.write_task_model(directory, name)
+            )
+        return made[name]
+
+    return get
+
+
+def script(*arguments: str) -> str:
+    """Runs main with flags of its own; what it says when it refuses, else ""."""
+    values = flags.FlagValues()
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("string", "enum", "bool", "integer", "list"):
+            define = getattr(flags, f"DEFINE_{kind}")
+            patch.setattr(flags, f"DEFINE_{kind}", lambda *a, define=define, **k: define(*a, flag_values=values, **k))
+        patch.setattr(flags, "mark_flags_as_required", lambda names: None)
+        predict.define_flags()
+        values(["predict", *arguments])
+        patch.setattr(predict, "FLAGS", values)
+        try:
+            return "" if predict.main([]) == 0 else "failed"
+        except InputError as error:
+            return str(error)
+
+
+def write(path, content: str) -> str:
+    path.write_text(content, encoding="utf-8")
+    return f"--input={path}"
+
+
+def run(model: str, given: str, output, *more: str) -> list[dict]:
+    """The predictions of one run, read as JSON lines."""
+    assert script(f"--model={model}", given, f"--output={output}", "--batch_size=4", *more) == ""
+    return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_text_a_line_to_labels(model, tmp_path):
+    answers = run(model("classifier"), write(tmp_path / "a.txt", "\n".join(TEXTS) + "\n"), tmp_path / "a.jsonl")
+    classifier = albert_tf.TextClassifier.from_pretrained(model("classifier"))
+    expected = classifier.predict(TEXTS)
+    assert len(answers) == len(expected)
+    for answer, wanted, text in zip(answers, expected, TEXTS):
+        assert list(answer) == ["label", "probability", "is_cut", "probabilities"]
+        assert answer["label"] == wanted.label
+        assert answer["probability"] == pytest.approx(wanted.probability, abs=1e-5)
+        assert answer["probabilities"] == pytest.approx(dict(wanted.probabilities), abs=1e-5)
+        assert answer["is_cut"] == (len(classifier.tokenizer.encode(text)) > 30)
+
+
+def test_blocks_change_nothing(model, tmp_path):
+    given = write(tmp_path / "a.txt", "\n".join(TEXTS))
+    whole = run(model("classifier"), given, tmp_path / "a.jsonl")
+    small = run(model("classifier"), given, tmp_path / "b.jsonl", "--rows_at_a_time=5")
+    assert [answer["label"] for answer in whole] == [answer["label"] for answer in small]
+    np.testing.assert_allclose([a["probability"] for a in whole], [a["probability"] for a in small], atol=1e-6)
+
+
+def test_pairs_to_numbers(model, tmp_path):
+    pairs = list(zip(TEXTS, reversed(TEXTS)))
+    expected = [answer.label for answer in albert_tf.TextClassifier.from_pretrained(model("regression")).predict(pairs)]
+    with_header = "label\tsentence2\tid\tsentence1\n" + "".join(
+        f"9\t{b}\tr{i}\t{a}\n" for i, (a, b) in enumerate(pairs)
+    )
+    answers = run(model("regression"), write(tmp_path / "a.tsv", with_header), tmp_path / "a.jsonl")
+    np.testing.assert_allclose([answer["value"] for answer in answers], expected, atol=1e-5)
+    assert [answer["id"] for answer in answers] == [f"r{i}" for i in range(len(pairs))]
+    bare = "".join(f"{a}\t{b}\n" for a, b in pairs if a or b)
+    answers = run(model("regression"), write(tmp_path / "b.tsv", bare), tmp_path / "b.jsonl")
+    np.testing.assert_allclose([answer["value"] for answer in answers], expected, atol=1e-5)
+    swapped = "".join(f"{b}\tx\t{a}\n" for a, b in pairs)
+    given = write(tmp_path / "c.tsv", swapped)
+    answers = run(model("regression"), given, tmp_path / "c.jsonl", "--columns=text_a=2,text_b=0")
+    np.testing.assert_allclose([answer["value"] for answer in answers], expected, atol=1e-5)
+
+
+def test_several_labels_and_a_table_as_output(model, tmp_path):
+    content = io.StringIO()
+    csv.writer(content).writerows([["review", "stars"], *([text + '\n"', 1] for text in TEXTS)])
+    given = write(tmp_path / "a.csv", content.getvalue())
+    assert script(f"--model={model('multi_label')}", given, f"--output={tmp_path / 'a.tsv'}") == ""
+    header, *rows = [line.split("\t") for line in (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines()]
+    assert header == ["label", "is_cut", "probabilities: p", "probabilities: q", "probabilities: r"]
+    classifier = albert_tf.TextClassifier.from_pretrained(model("multi_label"))
+    for row, wanted in zip(rows, classifier.predict([text + '\n"' for text in TEXTS])):
+        assert json.loads(row[0]) == list(wanted.label)
+        np.testing.assert_allclose([float(cell) for cell in row[2:]], list(wanted.probabilities.values()), atol=1e-5)
+    assert len(rows) == len(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["span", "answerable_span"])
+def test_questions(model, tmp_path, name):
+    questions, contexts = ["what", "a b?", ""], ["  a b c " * 20, "中 é x", ""]
+    lines = [json.dumps({"question": q, "context": c, "answers": []}) for q, c in zip(questions, contexts)]
+    answers = run(model(name), write(tmp_path / "a.jsonl", "\n\n".join(lines)), tmp_path / "o.jsonl")
+    expected = albert_tf.QuestionAnswerer.from_pretrained(model(name)).predict(questions, contexts)
+    for answer, wanted, context in zip(answers, expected, contexts):
+        assert (answer["answer"], answer["start"], answer["end"]) == (wanted.text, wanted.start, wanted.end)
+        assert answer["start"] < 0 or context[answer["start"] : answer["end"]] == answer["answer"]
+        assert answer["probability"] == pytest.approx(wanted.probability, abs=1e-5)
+        assert answer.get("no_answer_probability") == pytest.approx(wanted.no_answer_probability, abs=1e-5)
+
+
+def test_options(model, tmp_path):
+    rows = [("a b c", "x _ y", ["a", "b c"]), ("", "x", ["d", "e", "f"]), ("c " * 50, "", ["a", ""])]
+    lines = [json.dumps({"id": i, "article": p, "question": q, "options": o}) for i, (p, q, o) in enumerate(rows)]
+    answers = run(model("multiple_choice"), write(tmp_path / "a.jsonl", "\n".join(lines)), tmp_path / "o.jsonl")
+    expected = albert_tf.MultipleChoiceAnswerer.from_pretrained(model("multiple_choice")).predict(*zip(*rows))
+    table = "passage\tquestion\toptions\n" + "".join(f"{p}\t{q}\t{json.dumps(o)}\n" for p, q, o in rows)
+    assert [answer["id"] for answer in answers] == [0, 1, 2]
+    again = run(model("multiple_choice"), write(tmp_path / "a.tsv", table), tmp_path / "p.jsonl")
+    for answer, other, wanted in zip(answers, again, expected):
+        assert (answer["label"], answer["option"]) == (wanted.label, wanted.choice)
+        np.testing.assert_allclose(answer["probabilities"], wanted.probabilities, atol=1e-5)
+        assert other == {key: value for key, value in answer.items() if key != "id"}
+
+
+def test_words(model, tmp_path):
+    sentences = ["a b 中文 c", "", "x " * 60, "é"]
+    answers = run(model("tagger"), write(tmp_path / "a.txt", "\n".join(sentences) + "\n"), tmp_path / "o.jsonl")
+    lines = [json.dumps({"tokens": sentence.split()}) for sentence in sentences]
+    again = run(model("tagger"), write(tmp_path / "a.jsonl", "\n".join(lines)), tmp_path / "p.jsonl")
+    assert answers == again
+    for answer, wanted in zip(answers, albert_tf.TokenTagger.from_pretrained(model("tagger")).predict(sentences)):
+        assert answer["labels"] == [word.tag for word in wanted]
+        assert answer["words"] == [word.word for word in wanted]
+        np.testing.assert_allclose(answer["probabilities"], [word.probability for word in wanted], atol=1e-5)
+
+
+def test_gaps(model, tmp_path):
+    texts = ["a [MASK] c", "[MASK]", "[MASK] b [MASK] " * 3, "d e f g a b c [MASK]"]
+    answers = run(model("pretrained"), write(tmp_path / "a.txt", "\n".join(texts)), tmp_path / "o.jsonl", "--top_k=3")
+    one_by_one = GapFiller(*load(model("pretrained")), top_k=3, batch_size=1)
+    for answer, text in zip(answers, texts):
+        (gaps,) = one_by_one([text])
+        assert answer["pieces"] == [[filling.piece for filling in fillings] for fillings in gaps]
+        assert len(answer["pieces"]) == text.count("[MASK]")
+        probabilities = [[filling.probability for filling in fillings] for fillings in gaps]
+        np.testing.assert_allclose(answer["probabilities"], probabilities, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name, pooling", [("pretrained", "pooled"), ("classifier", "pooled"), ("tagger", "mean")])
+def test_vectors(model, tmp_path, name, pooling):
+    given = write(tmp_path / "a.txt", "\n".join(TEXTS))
+    output = tmp_path / "v.npy"
+    more = [f"--pooling={pooling}"] if pooling != "pooled" else []
+    assert script(f"--model={model(name)}", given, f"--output={output}", "--rows_at_a_time=7", *more) == ""
+    found = np.load(output)
+    wanted = text_vectors.load(model(name), pooling)(TEXTS)
+    assert found.shape == (len(TEXTS), 32) and found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name, file, content, message",
+    [
+        ("classifier", "a.txt", b"good\n\xff\n", "a.txt, line 2: the byte 0xff"),
+        ("classifier", "a.jsonl", b'{"text": "x"}\n\n{"text": 3}\n', "a.jsonl, line 3: text is 3, but must be a text"),
+        ("classifier", "a.jsonl", b'{"text": "x"}\n{"text": "\\ud800"}', "line 2: text has half of a surrogate"),
+        ("classifier", "a.jsonl", b'{"text": "x"}\n[1]\n', "a.jsonl, line 2 must be a JSON object"),
+        ("classifier", "a.jsonl", b'{"text": "x"}\n{"text"\n', "a.jsonl, line 2: not JSON"),
+        ("classifier", "a.jsonl", b'{"title": "x"}\n', "line 1: the model reads text, and the file has title"),
+        ("regression", "a.jsonl", b'{"text": "x"}\n', "line 1: the model reads text_a and text_b"),
+        ("regression", "a.tsv", b"a\tb\nc\n", "a.tsv, line 2 has 1 column(s), and the first row has 2"),
+        ("regression", "a.tsv", b"a\tb\tc\n", "a.tsv, line 1: there are 3 column(s) and no header"),
+        ("multi_label", "a.tsv", b"a\tb\n", "a.tsv, line 1: there are 2 column(s) and no header"),
+        ("classifier", "a.csv", b'text\n"x\n', "a.csv, line 2: not CSV"),
+        ("span", "a.txt", b"text\n", "a.txt, line 1: there are 1 column(s) and no header"),
+        ("multiple_choice", "a.jsonl", b'{"passage": "", "question": "", "options": ["a"]}', "at least 2"),
+        ("multiple_choice", "a.tsv", b"passage\tquestion\toptions\na\tb\tc d\n", "line 2: options is 'c d'"),
+        ("pretrained", "a.txt", b"[MASK]\nno gap\n", "a.txt, line 2: the text 'no gap' has no [MASK]"),
+        ("pretrained", "a.txt", b"[MASK]" + b" a" * 40, "a.txt, line 1: the text"),
+        ("classifier", "a.txt", b"", "has no rows"),
+        ("classifier", "a.txt.gz", gzip.compress(b"text\n" * 99)[:-9], "not a whole gzip file"),
+        ("classifier", "a.md", b"text", "does not tell the form"),
+        ("classifier", "missing.txt", None, "is not a file"),
+    ],
+)
+def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file, content, message):
+    path = tmp_path / "in" / file
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    said = script(f"--model={model(name)}", f"--input={path}", f"--output={tmp_path / 'out' / 'o.jsonl'}")
+    assert message in said
+    assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--output=a.txt"], "must end in .jsonl, .tsv"),
+        (["--columns=text"], "must have INPUT=COLUMN"),
+        (["--columns=txt=0"], "the model has no input 'txt': it reads text"),
+        (["--columns=text=3"], "there is no column '3' for text"),
+        (["--pooling=mean"], "--pooling is for vectors"),
+        (["--model=nowhere"], "nowhere"),
+    ],
+)
+def test_wrong_arguments(model, tmp_path, arguments, message):
+    given = [f"--model={model('classifier')}", write(tmp_path / "a.tsv", "x\ny\n"), f"--output={tmp_path / 'o.jsonl'}"]
+    assert message in script(*given, *arguments)
+
+
+def test_from_standard_input_to_standard_output(model):
+    """The whole command, as a process; progress is on standard error, and a closed pipe is no error message."""
+    command = [sys.executable, "-m", "albert_tf.predict", f"--model={model('classifier')}", "--rows_at_a_time=2"]
+    done = subprocess.run(command, input="a b\n\nc\n", capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [set(answer) for answer in answers] == [{"label", "probability", "is_cut", "probabilities"}] * 3
+    assert "predicting: 3 rows" in done.stderr and "Traceback" not in done.stderr
+    bad = subprocess.run([*command, "--format=jsonl"], input='{"text": "x"}\n{\n', capture_output=True, text=True)
+    assert bad.returncode == 1 and "standard input, line 2: not JSON" in bad.stderr and "Traceback" not in bad.stderr
+
+
+def test_rows_are_read_as_they_are_asked_for(tmp_path):
+    """A file of any length: nothing behind what is asked for is parsed, so nothing of it is held."""
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n' * 1000 + "broken\n")
+    found = Source(str(tmp_path / "a.jsonl")).rows()
+    assert [next(found).values for _ in range(1000)] == [{"text": "x"}] * 1000
+    with pytest.raises(InputError, match="line 1001"):
+        next(found)
+
+
+def test_what_nothing_tells_may_be_single_or_a_pair(model):
+    answerer = loading.load_answerer(model("multi_label"))
+    single, both = {"text": "a b"}, {"text_a": "a", "text_b": "b"}
+    assert [len(answerer.answers([one])) for one in (single, both)] == [1, 1]
+    with pytest.raises(BadInstance, match="instance 1: it has text_a, but must have text, or text_a and text_b"):
+        answerer.answers([single, {"text_a": "a"}])
+    with pytest.raises(BadInstance, match="it is 'a', but must be an object"):
+        answerer.answers(["a"])
+    assert list(columns.instances(iter([]), answerer.forms, row_form="tsv")) == []
+
+
+def test_a_batch_that_is_not_filled_up_gives_the_same(model):
+    filled, bare = (loading.load_answerer(model("classifier"), fills=fills) for fills in (True, False))
+    instances = [{"text": text} for text in TEXTS]
+    for count in (0, 1, 3, len(TEXTS)):
+        pairs = list(zip(filled.answers(instances[:count]), bare.answers(instances[:count])))
+        assert len(pairs) == count
+        for one, other in pairs:
+            assert one["label"] == other["label"]
+            np.testing.assert_allclose(one["probabilities"], other["probabilities"], atol=1e-6)
