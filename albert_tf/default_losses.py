@@ -35,9 +35,23 @@ def default_loss(head: HeadConfig) -> tuple[Any, Any]:
     if head.kind in ("span", "answerable_span"):
         losses = {"start_logits": _cross_entropy(), "end_logits": _cross_entropy()}
         if head.kind == "answerable_span":
-            losses["cls_logits"] = tf.keras.losses.BinaryCrossentropy(from_logits=True)
+            losses["cls_logits"] = AnswerabilityLoss()
         return losses, dict.fromkeys(losses, 0.5)
     raise InputError(f"a {head.model_class} has no loss of its own: give compile() one")
+
+
+@tf.keras.utils.register_keras_serializable("albert_tf")
+class AnswerabilityLoss(tf.keras.losses.Loss):
+    """Sigmoid cross entropy of one logit an example, [B] to [B].
+
+    Keras' own takes the mean over the last dimension, which here is that of the examples: weights of examples have then
+    nothing to stand on, and Keras 3, which divides by the replicas where it averages, leaves it undivided.
+    """
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        logits = tf.cast(y_pred, tf.float32)
+        labels = tf.reshape(tf.cast(y_true, tf.float32), tf.shape(logits))
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
 def _cross_entropy(**arguments: Any) -> Any:

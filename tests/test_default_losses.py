@@ -92,6 +92,19 @@ def test_spans_that_may_be_absent():
     np.testing.assert_allclose(loss_of(model, inputs, labels), wanted, rtol=1e-5)
 
 
+def test_examples_may_have_weights():
+    model = albert_tf.AlbertForAnswerableQuestionAnswering(CONFIG)
+    inputs = {"input_ids": IDS, "start_positions": STARTS}
+    model.compile("sgd")
+    labels = {"start_logits": STARTS, "end_logits": ENDS, "cls_logits": IMPOSSIBLE}
+    weights = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
+    outputs = model(inputs)
+    logits = [outputs[name] for name in ("start_logits", "end_logits", "cls_logits")]
+    losses = task_losses.answerable_span_losses(*logits, STARTS, ENDS, IMPOSSIBLE).numpy()
+    found = model.evaluate(inputs, labels, sample_weight=dict.fromkeys(labels, weights), verbose=0, return_dict=True)
+    np.testing.assert_allclose(found["loss"], (weights * losses).mean(), rtol=1e-5)
+
+
 def test_a_loss_of_ones_own_is_taken_and_a_file_keeps_the_default(tmp_path):
     model, inputs = albert_tf.AlbertForSequenceClassification(CONFIG, num_labels=3), {"input_ids": IDS}
     model.compile("sgd", lambda labels, logits: tf.reduce_sum(tf.square(logits)), metrics=["accuracy"])
