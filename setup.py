@@ -78,6 +78,7 @@ def version() -> str:
 
 # A wheel for other machines is built with ALBERT_TF_ANY_TENSORFLOW=1 (`make wheel`): it keeps the whole ranges.
 KEEP_INSTALLED = os.environ.get("ALBERT_TF_ANY_TENSORFLOW") != "1"
+SERVE = ["aiohttp>=3.10", "prometheus_client>=0.20"]
 
 setup(
     name="albert_tf",
@@ -112,10 +113,12 @@ setup(
         "test": [
             *("pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"),
             *("matplotlib>=3.7", "nbclient>=0.8", "ipykernel>=6.20"),  # the notebook
+            *SERVE,
         ],
         "peers": ["torch>=2.2", "transformers>=4.46"],
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
         "plots": ["matplotlib>=3.7"],
+        "serve": SERVE,
         "cluster": ["dask>=2023.5", "distributed>=2023.5"],
         "serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
         "onnx": ["onnx>=1.14", "onnxruntime>=1.16", "tf2onnx>=1.16"],

@@ -1,0 +1,81 @@
+"""Serves a model over HTTP: `python -m albert_tf.serve --model=DIR --port=8501`.
+
+    curl -d '{"instances": [{"text": "return the list"}]}' http://localhost:8501/v1/models/NAME:predict
+
+The requests and answers are those of TensorFlow Serving's REST API. DIR is a fine-tuned or pre-trained model (see
+`albert_tf.predict` for what each reads and answers), or a SavedModel: the newest version where it has numbered ones.
+http://localhost:8501/ is a page to try it by hand; /healthz and /metrics are for machines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from absl import flags, logging
+
+from albert_tf.errors import InputError, run_main
+
+FLAGS = flags.FLAGS
+
+
+def main(argv: Sequence[str]) -> int:
+    from albert_tf.serving.settings import Settings
+
+    settings = Settings(
+        host=FLAGS.host,
+        port=FLAGS.port,
+        max_batch_rows=FLAGS.max_batch_rows,
+        max_wait_seconds=FLAGS.max_wait_ms / 1000,
+        max_queued_rows=FLAGS.max_queued_rows,
+        max_rows=FLAGS.max_rows,
+        max_body_bytes=int(FLAGS.max_body_mb * (1 << 20)),
+        read_seconds=FLAGS.read_seconds,
+        answer_seconds=FLAGS.answer_seconds,
+        idle_seconds=FLAGS.idle_seconds,
+        stop_seconds=FLAGS.stop_seconds,
+    )
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
+    try:
+        import asyncio
+
+        from albert_tf.serving import application, server
+    except ImportError as error:
+        raise InputError(f"{error.name} is not installed: pip install 'albert_tf[serve]'") from error
+    if not application.check_name(name):
+        raise InputError(f"the model cannot go by the name {name!r}: give --model_name of letters and digits")
+
+    from albert_tf.serving import loading
+
+    logging.set_verbosity(logging.ERROR)  # of requests there is one warning for each text that is cut
+    backend = loading.load_backend(FLAGS.model, settings.max_batch_rows)
+
+    def report(address: str) -> None:
+        print(f"serving {name}, version {backend.version}, at {address}/v1/models/{name}", flush=True)
+
+    asyncio.run(server.run(application.Server(backend, name, settings), settings, report))
+    print("stopped", file=sys.stderr)
+    return 0
+
+
+def define_flags() -> None:
+    flags.DEFINE_string("model", None, "A model, or the output directory of its run; or a SavedModel.")
+    flags.DEFINE_string("model_name", "", "Its name in addresses; by default that of the directory.")
+    flags.DEFINE_string("host", "127.0.0.1", "Where to listen; 0.0.0.0 is every address of this machine.")
+    flags.DEFINE_integer("port", 8501, "0 is any free one.", lower_bound=0, upper_bound=65535)
+    flags.DEFINE_integer("max_batch_rows", 32, "Rows that the model reads at once.", lower_bound=1)
+    flags.DEFINE_float("max_wait_ms", 5.0, "Milliseconds that a row waits for others.", lower_bound=0)
+    flags.DEFINE_integer("max_queued_rows", 4096, "More rows waiting are refused with 503.", lower_bound=1)
+    flags.DEFINE_integer("max_rows", 1024, "Rows of one request; more are refused with 413.", lower_bound=1)
+    flags.DEFINE_float("max_body_mb", 8.0, "MiB of one request; more are refused with 413.", lower_bound=1e-3)
+    flags.DEFINE_float("read_seconds", 15.0, "For the body to arrive; then 408.", lower_bound=1e-3)
+    flags.DEFINE_float("answer_seconds", 60.0, "From there to the answer; then 504.", lower_bound=1e-3)
+    flags.DEFINE_float("idle_seconds", 60.0, "After which a connection without a request is closed.", lower_bound=1e-3)
+    flags.DEFINE_float("stop_seconds", 30.0, "That requests at work may take after SIGTERM.", lower_bound=1e-3)
+    flags.mark_flags_as_required(["model"])
+
+
+if __name__ == "__main__":
+    define_flags()
+    run_main(main)

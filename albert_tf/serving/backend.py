@@ -1,0 +1,90 @@
+"""What a model is to the server: signatures, requests of rows, and answers to several requests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+DEFAULT_SIGNATURE = "serving_default"
+
+Columns = dict[str, Any]  # output to its values, a list with one for each row
+
+
+class RequestError(Exception):
+    """A request cannot be answered: an HTTP status and a sentence."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class TensorInfo(NamedTuple):
+    """A tensor of a signature: TensorFlow's name of its type, its shape (-1 where it differs), and its name inside."""
+
+    type: str
+    shape: tuple[int, ...]
+    name: str
+
+
+class Signature(NamedTuple):
+    """Name to tensor of what goes in and comes out."""
+
+    inputs: Mapping[str, TensorInfo]
+    outputs: Mapping[str, TensorInfo]
+
+
+class Request(NamedTuple):
+    """Rows for the model.
+
+    Attributes:
+        key: requests with equal ones can be answered together.
+        rows: how many.
+        data: of the backend's own kind.
+        can_split: whether `Backend.split` can take it apart.
+    """
+
+    key: Hashable
+    rows: int
+    data: Any
+    can_split: bool = True
+
+
+class Backend(Protocol):
+    """A loaded model.
+
+    Attributes:
+        version: its number.
+        signatures: by name; `DEFAULT_SIGNATURE` among them.
+        task: what it does, for a person.
+        examples: signature to an instance to begin with, where there is one.
+    """
+
+    version: int
+    signatures: Mapping[str, Signature]
+    task: str
+    examples: Mapping[str, Any]
+
+    def from_rows(self, signature: str, instances: Sequence[Any]) -> Request:
+        """The request of the row form.
+
+        Raises:
+            RequestError: the instances are not what the signature takes.
+        """
+
+    def from_columns(self, signature: str, inputs: Any) -> Request:
+        """The request of the column form.
+
+        Raises:
+            RequestError: the inputs are not what the signature takes.
+        """
+
+    def split(self, request: Request, start: int, stop: int) -> Request:
+        """The request with some of its rows."""
+
+    def run(self, requests: Sequence[Request]) -> list[Columns]:
+        """The answers to requests with one key; called by one thread at a time.
+
+        Raises:
+            RequestError: they are wrong in a way that only the model finds.
+        """

@@ -1,0 +1,159 @@
+"""Requests that come at about the same time become one batch of the model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol
+
+from albert_tf.serving.backend import Backend, Columns, Request, RequestError
+
+_UNAVAILABLE = 503
+
+
+class Observer(Protocol):
+    """Is told what happens."""
+
+    def queued(self, rows: int) -> None:
+        """So many rows wait now."""
+
+    def batch(self, rows: int, seconds: float) -> None:
+        """The model answered a batch."""
+
+
+class _Waiting(NamedTuple):
+    request: Request
+    answer: asyncio.Future[Columns]
+    since: float
+
+
+class Batcher:
+    """Joins requests for one model.
+
+    A batch begins with the request that waits longest. It takes further ones with the same key until it is full or the
+    first has waited `max_wait_seconds`; while the model is at work, what comes waits for the next batch. Requests
+    larger than a batch are taken apart. What nobody waits for any more is left out.
+
+    Args:
+        backend: the model.
+        max_batch_rows: of a batch.
+        max_wait_seconds: of its first request.
+        max_queued_rows: beyond them requests are refused.
+        observer: is told of queue and batches.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        max_batch_rows: int,
+        max_wait_seconds: float,
+        max_queued_rows: int,
+        observer: Observer,
+    ):
+        self._backend = backend
+        self._max_batch_rows = max_batch_rows
+        self._max_wait_seconds = max_wait_seconds
+        self._max_queued_rows = max_queued_rows
+        self._observer = observer
+        self._waiting: list[_Waiting] = []
+        self._rows = 0
+        self._changed = asyncio.Event()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def answer(self, request: Request) -> Columns:
+        """The answer to one request.
+
+        Raises:
+            RequestError: the queue is full, or the model finds the request wrong.
+        """
+        if self._rows + request.rows > self._max_queued_rows:
+            raise RequestError(_UNAVAILABLE, f"{self._rows} rows are waiting already: try again later")
+        most = self._max_batch_rows
+        if request.rows <= most or not request.can_split:
+            return await self._enqueue(request)
+        parts = [
+            self._backend.split(request, start, min(start + most, request.rows))
+            for start in range(0, request.rows, most)
+        ]
+        answers = await asyncio.gather(*map(self._enqueue, parts))
+        return {name: [value for answer in answers for value in answer[name]] for name in answers[0]}
+
+    async def close(self) -> None:
+        """Ends the worker; nothing may be waiting."""
+        self._worker.cancel()
+        await asyncio.gather(self._worker, return_exceptions=True)
+        self._executor.shutdown(wait=False)
+
+    def _enqueue(self, request: Request) -> asyncio.Future[Columns]:
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(request, loop.create_future(), loop.time())
+        self._waiting.append(waiting)
+        self._count(request.rows)
+        self._changed.set()
+        return waiting.answer
+
+    def _count(self, rows: int) -> None:
+        self._rows += rows
+        self._observer.queued(self._rows)
+
+    async def _work(self) -> None:
+        while True:
+            batch = await self._next_batch()
+            if batch:
+                await self._run(batch)
+
+    async def _next_batch(self) -> list[_Waiting]:
+        while not self._waiting:
+            self._changed.clear()
+            await self._changed.wait()
+        first = self._waiting[0]
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = self._taken(first)
+            remaining = first.since + self._max_wait_seconds - loop.time()
+            if sum(waiting.request.rows for waiting in batch) >= self._max_batch_rows or remaining <= 0:
+                break
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), remaining)
+            except asyncio.TimeoutError:
+                continue
+        taken = set(map(id, batch))
+        self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
+        self._count(-sum(waiting.request.rows for waiting in batch))
+        return [waiting for waiting in batch if not waiting.answer.done()]
+
+    def _taken(self, first: _Waiting) -> list[_Waiting]:
+        """Those of the waiting that go with the first one."""
+        batch: list[_Waiting] = []
+        rows = 0
+        for waiting in self._waiting:
+            if waiting.request.key == first.request.key and (
+                not batch or rows + waiting.request.rows <= self._max_batch_rows
+            ):
+                batch.append(waiting)
+                rows += waiting.request.rows
+            if rows >= self._max_batch_rows:
+                break
+        return batch
+
+    async def _run(self, batch: Sequence[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        requests = [waiting.request for waiting in batch]
+        try:
+            answers = await loop.run_in_executor(self._executor, self._backend.run, requests)
+        except Exception as error:  # of whatever kind: it is the answer to the request that caused it, and only to that
+            if len(batch) > 1:
+                for waiting in batch:
+                    await self._run([waiting])
+            elif not batch[0].answer.done():
+                batch[0].answer.set_exception(error)
+            return
+        self._observer.batch(sum(request.rows for request in requests), loop.time() - start)
+        for waiting, answer in zip(batch, answers):
+            if not waiting.answer.done():
+                waiting.answer.set_result(answer)

@@ -1,0 +1,107 @@
+"""The JSON of TensorFlow Serving's REST API: requests, answers, status and metadata of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf.serving.backend import DEFAULT_SIGNATURE, Backend, Columns, Request, RequestError, TensorInfo
+
+INSTANCES, INPUTS, SIGNATURE_NAME = "instances", "inputs", "signature_name"
+_KEYS = (INSTANCES, INPUTS, SIGNATURE_NAME)
+
+
+def read_request(body: bytes, backend: Backend, max_rows: int) -> tuple[Request, bool]:
+    """What is asked for, and whether it is in the row form.
+
+    Raises:
+        RequestError: it is no JSON, not of the API's form, not what the signature takes, or has too many rows.
+    """
+    values = _object(body)
+    signature = values.get(SIGNATURE_NAME) or DEFAULT_SIGNATURE
+    if not isinstance(signature, str):
+        raise RequestError(400, f"{SIGNATURE_NAME} must be a string")
+    if signature not in backend.signatures:
+        raise RequestError(
+            400, f'Serving signature key "{signature:.60}" not found: there are {", ".join(backend.signatures)}'
+        )
+    if (INSTANCES in values) == (INPUTS in values):
+        raise RequestError(400, f"the request must have either {INSTANCES!r} or {INPUTS!r}")
+    is_rows = INSTANCES in values
+    if is_rows:
+        instances = values[INSTANCES]
+        if not isinstance(instances, list) or not instances:
+            raise RequestError(400, f"{INSTANCES!r} must be a list with at least one instance")
+        _check_count(len(instances), max_rows)
+        request = backend.from_rows(signature, instances)
+    else:
+        request = backend.from_columns(signature, values[INPUTS])
+        _check_count(request.rows, max_rows)
+    return request, is_rows
+
+
+def answer(columns: Columns, is_rows: bool) -> dict[str, Any]:
+    """The body of the answer; the name of an output that is alone is left out."""
+    alone = next(iter(columns.values())) if len(columns) == 1 else None
+    if not is_rows:
+        return {"outputs": columns if alone is None else alone}
+    if alone is not None:
+        return {"predictions": alone}
+    return {"predictions": [dict(zip(columns, values)) for values in zip(*columns.values())]}
+
+
+def status(backend: Backend, *, is_available: bool = True) -> dict[str, Any]:
+    """The answer of the model status API."""
+    state = "AVAILABLE" if is_available else "UNLOADING"
+    about = {"error_code": "OK", "error_message": ""}
+    return {"model_version_status": [{"version": str(backend.version), "state": state, "status": about}]}
+
+
+def metadata(backend: Backend, name: str) -> dict[str, Any]:
+    """The answer of the model metadata API."""
+    signatures = {
+        signature: {
+            "inputs": _tensors(about.inputs),
+            "outputs": _tensors(about.outputs),
+            "method_name": "tensorflow/serving/predict",
+        }
+        for signature, about in backend.signatures.items()
+    }
+    return {
+        "model_spec": {"name": name, "signature_name": "", "version": str(backend.version)},
+        "metadata": {"signature_def": {"signature_def": signatures}},
+    }
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(body.decode())
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"JSON Parse error: the byte at offset {error.start} is not UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, f"JSON Parse error: {error}") from error
+    if not isinstance(values, dict):
+        raise RequestError(400, "the request must be a JSON object")
+    unknown = [name for name in values if name not in _KEYS]
+    if unknown:
+        raise RequestError(400, f"the request has the key {unknown[0]!r:.60}, and known are {', '.join(_KEYS)}")
+    return values
+
+
+def _check_count(rows: int, max_rows: int) -> None:
+    if not rows:
+        raise RequestError(400, "the request has no rows")
+    if rows > max_rows:
+        raise RequestError(413, f"the request has {rows} rows, and at most {max_rows} are taken at once")
+
+
+def _tensors(tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:
+    return {
+        name: {
+            "dtype": info.type,
+            "tensor_shape": {"dim": [{"size": str(size), "name": ""} for size in info.shape], "unknown_rank": False},
+            "name": info.name,
+        }
+        for name, info in tensors.items()
+    }

@@ -1,0 +1,57 @@
+"""Runs a server until SIGTERM or SIGINT, and then lets what is at work come to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from albert_tf.errors import InputError
+from albert_tf.serving.application import Server
+from albert_tf.serving.settings import Settings
+
+
+async def run(server: Server, settings: Settings, report: Callable[[str], None]) -> None:
+    """Serves; `report` is told the address once it listens.
+
+    Raises:
+        InputError: it cannot listen there.
+    """
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=settings.stop_seconds)
+    await runner.setup()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    closer = loop.create_task(_close_idle(runner, server, settings.idle_seconds))
+    try:
+        site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        try:
+            await site.start()
+        except OSError as error:
+            raise InputError(f"cannot listen at {settings.host}, port {settings.port}: {error.strerror}") from error
+        host, port = runner.addresses[0][:2]
+        report(f"http://{host}:{port}")
+        await stop.wait()
+        server.is_stopping = True
+    finally:
+        closer.cancel()
+        await asyncio.gather(closer, return_exceptions=True)
+        await runner.cleanup()
+
+
+async def _close_idle(runner: web.AppRunner, server: Server, idle_seconds: float) -> None:
+    """Closes connections that have had no request at work for so long: idle ones, and those whose head comes slowly."""
+    seen: dict[Any, float] = {}  # connection to when it was seen at work, or for the first time
+    while True:
+        await asyncio.sleep(min(1.0, idle_seconds / 4))
+        now = time.monotonic()
+        connections = runner.server.connections if runner.server else []
+        seen = {one: now if one in server.busy else seen.get(one, now) for one in connections}
+        for connection, since in seen.items():
+            if now - since > idle_seconds:
+                connection.force_close()

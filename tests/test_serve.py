@@ -1,0 +1,360 @@
+"""albert_tf.serve as a process: TensorFlow Serving's REST API, its limits, and its end."""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.errors import InputError
+from albert_tf.serving.settings import Settings
+from tests import answering_models
+
+pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
+pytest.importorskip("prometheus_client", reason="needs the extra `serve`: prometheus_client")
+from albert_tf.serving.application import check_name  # noqa: E402
+from albert_tf.serving.loading import load_backend  # noqa: E402
+
+MOST_BODY = 100_000
+MOST_ROWS = 50
+READ_SECONDS = 1.5
+IDLE_SECONDS = 2.0
+TEXTS = ["a b c", "", "中文 é 😀 \x00", "g " * 300]
+
+
+class Served:
+    """A server in a process of its own on a free port."""
+
+    def __init__(self, model: str, name: str, *more: str):
+        command = [sys.executable, "-m", "albert_tf.serve", f"--model={model}", f"--model_name={name}", "--port=0"]
+        self.process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.name = name
+
+    def wait(self) -> Served:
+        line = self.process.stdout.readline()
+        match = re.search(r"version (\d+), at http://127.0.0.1:(\d+)/", line)
+        assert match, line + self.process.stderr.read()
+        self.version, self.port = int(match[1]), int(match[2])
+        return self
+
+    def ask(self, method: str, path: str, body=None, headers=()) -> tuple[int, object]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+            connection.request(method, path, data, dict(headers))
+            response = connection.getresponse()
+            content = response.read()
+        is_json = response.getheader("Content-Type", "").startswith("application/json")
+        return response.status, json.loads(content) if is_json else content.decode()
+
+    def predict(self, body, path: str = "") -> tuple[int, object]:
+        return self.ask("POST", path or f"/v1/models/{self.name}:predict", body)
+
+    def stop(self) -> str:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        _, errors = self.process.communicate(timeout=60)
+        return errors
+
+
+class Half(tf.Module):
+    """A SavedModel that is not ours: the one of TensorFlow Serving's documentation, with further signatures."""
+
+    def __init__(self, added: float):
+        super().__init__()
+        self.added = tf.Variable(added)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def serving_default(self, x):
+        return {"y": x / 2.0 + self.added}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32, name="ids"),
+            tf.TensorSpec([None], tf.string, name="words"),
+        ]
+    )
+    def two(self, ids, words):
+        return {"sum": tf.reduce_sum(ids, 1), "words": words, "words_bytes": words}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32, name="x")])
+    def single(self, x):
+        return {"y": x * 2.0}
+
+
+def write_versions(directory) -> str:
+    """Two versions, and one that is not complete yet."""
+    for version, added in (("9", 1.0), ("10", 2.0)):
+        half = Half(added)
+        signatures = {name: getattr(half, name) for name in ("serving_default", "two", "single")}
+        tf.saved_model.save(half, os.path.join(directory, version), signatures)
+    os.makedirs(os.path.join(directory, "11"))
+    return str(directory)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    """A classifier, and a SavedModel that is not ours."""
+    directory = tmp_path_factory.mktemp("served")
+    limits = [f"--max_body_mb={MOST_BODY / (1 << 20)}", f"--max_rows={MOST_ROWS}", "--max_batch_rows=8"]
+    limits += [f"--read_seconds={READ_SECONDS}", f"--idle_seconds={IDLE_SECONDS}", "--max_wait_ms=20"]
+    model = answering_models.write_task_model(directory, "classifier")
+    started = [Served(model, "classifier", *limits)]
+    started.append(Served(write_versions(directory / "half"), "half"))
+    try:
+        yield [server.wait() for server in started]
+    finally:
+        for server in started:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def classifier(servers):
+    return servers[0]
+
+
+@pytest.fixture(scope="module")
+def half(servers):
+    return servers[1]
+
+
+# TensorFlow Serving's own examples
+
+
+def test_half_plus_two(half):
+    assert half.version == 10
+    assert half.predict({"instances": [1.0, 2.0, 5.0]}) == (200, {"predictions": [2.5, 3.0, 4.5]})
+    assert half.predict({"instances": [{"x": 1}, {"x": 0.2}]}) == (200, {"predictions": [2.5, 2.1]})
+    assert half.predict({"inputs": [1.0, 2.0]}) == (200, {"outputs": [2.5, 3.0]})
+    assert half.predict({"inputs": {"x": [1.0]}}, "/v1/models/half/versions/10:predict") == (200, {"outputs": [2.5]})
+    assert half.predict({"signature_name": "single", "inputs": 3.0}) == (200, {"outputs": 6.0})
+    assert half.predict(b'{"instances": [NaN, -Infinity]}')[1]["predictions"][1] == -float("inf")
+
+
+def test_several_inputs_and_outputs(half):
+    words = [base64.b64encode(bytes([255, 0])).decode(), base64.b64encode("é".encode()).decode()]
+    rows = [{"ids": [1, 2], "words": {"b64": words[0]}}, {"ids": [3, 4], "words": "é"}]
+    predictions = [
+        {"sum": 3, "words": {"b64": words[0]}, "words_bytes": {"b64": words[0]}},
+        {"sum": 7, "words": "é", "words_bytes": {"b64": words[1]}},
+    ]
+    assert half.predict({"signature_name": "two", "instances": rows}) == (200, {"predictions": predictions})
+    columns = {"ids": [[1, 2], [3, 4]], "words": ["a", "b"]}
+    status, answer = half.predict({"signature_name": "two", "inputs": columns})
+    assert (status, answer["outputs"]["sum"], answer["outputs"]["words"]) == (200, [3, 7], ["a", "b"])
+
+
+def test_status_and_metadata(half):
+    about = {"version": "10", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+    for path in ("/v1/models/half", "/v1/models/half/versions/10"):
+        assert half.ask("GET", path) == (200, {"model_version_status": [about]})
+    status, answer = half.ask("GET", "/v1/models/half/metadata")
+    assert status == 200 and answer["model_spec"] == {"name": "half", "signature_name": "", "version": "10"}
+    signatures = answer["metadata"]["signature_def"]["signature_def"]
+    assert set(signatures) == {"serving_default", "two", "single"}
+    assert signatures["serving_default"]["inputs"]["x"]["dtype"] == "DT_FLOAT"
+    ids = signatures["two"]["inputs"]["ids"]
+    assert ids["dtype"] == "DT_INT32" and [size["size"] for size in ids["tensor_shape"]["dim"]] == ["-1", "-1"]
+    assert signatures["two"]["outputs"]["words"]["dtype"] == "DT_STRING"
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ({"instances": ["a"]}, "is not of the type DT_FLOAT"),
+        ({"instances": [[1.0]]}, "has the shape"),
+        ({"instances": [True]}, "is not of the type DT_FLOAT"),
+        ({"instances": [{"y": 1.0}]}, "must be an object with x"),
+        ({"signature_name": "two", "instances": [1]}, "must be objects with ids, words"),
+        ({"signature_name": "two", "inputs": {"ids": [[1], [2, 3]], "words": ["a", "b"]}}, "different length"),
+        ({"signature_name": "two", "inputs": {"ids": [[1 << 40]], "words": ["a"]}}, "too large for DT_INT32"),
+        ({"signature_name": "two", "inputs": {"ids": [[1]]}}, "inputs must have ids, words"),
+        ({"signature_name": "no", "instances": [1.0]}, 'Serving signature key "no" not found'),
+    ],
+)
+def test_tensors_that_do_not_fit(half, body, message):
+    status, answer = half.predict(body)
+    assert status == 400 and list(answer) == ["error"] and message in answer["error"]
+
+
+# A model of our own
+
+
+def test_the_answers_are_those_of_the_model(classifier, tmp_path_factory):
+    from albert_tf import TextClassifier
+
+    wanted = TextClassifier.from_pretrained(classifier.process.args[3].partition("=")[2]).predict(TEXTS)
+    status, answer = classifier.predict({"instances": [{"text": text} for text in TEXTS]})
+    assert status == 200
+    for found, one in zip(answer["predictions"], wanted):
+        assert list(found) == ["labels", "probabilities", "label", "probability", "is_cut"]
+        assert found["labels"] == ["minus", "plus"] and found["label"] == one.label
+        assert found["probabilities"] == pytest.approx(list(one.probabilities.values()), abs=1e-5)
+    assert [found["is_cut"] for found in answer["predictions"]] == [False, False, False, True]
+    assert classifier.predict({"instances": TEXTS}) == (status, answer)  # one input: its name may be left out
+    for inputs in (TEXTS, {"text": TEXTS}):
+        status, columns = classifier.predict({"inputs": inputs})
+        rows = [dict(zip(columns["outputs"], values)) for values in zip(*columns["outputs"].values())]
+        assert status == 200 and rows == answer["predictions"]
+
+
+def test_many_at_once_are_answered_each(classifier):
+    """More rows than a batch holds, and many requests at the same time: each gets its own answer."""
+    texts = [" ".join("abcdefg"[number % 7] * (1 + number % 3)) for number in range(MOST_ROWS)]
+    status, whole = classifier.predict({"instances": texts})
+    assert status == 200 and len(whole["predictions"]) == MOST_ROWS
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda text: classifier.predict({"instances": [text]}), texts))
+    for (status, answer), wanted in zip(answers, whole["predictions"]):
+        assert status == 200 and answer["predictions"][0]["label"] == wanted["label"]
+        assert answer["predictions"][0]["probability"] == pytest.approx(wanted["probability"], abs=1e-5)
+    _, metrics = classifier.ask("GET", "/metrics")
+    count, total = (
+        float(re.search(rf"^albert_tf_batch_rows_{name} (\S+)$", metrics, re.MULTILINE)[1]) for name in ("count", "sum")
+    )
+    assert total > count  # some requests were joined
+    assert re.search(r'^albert_tf_requests_total\{kind="predict",status="200"\} ', metrics, re.MULTILINE)
+    assert re.search(r"^albert_tf_queued_rows 0.0$", metrics, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "body, status, message",
+    [
+        (b"{", 400, "JSON Parse error"),
+        (b"", 400, "JSON Parse error"),
+        (b"[" * 90_000, 400, "JSON Parse error"),
+        (b'{"instances": ["\xff"]}', 400, "is not UTF-8"),
+        (b'{"instances": [' + b"9" * 5000 + b"]}", 400, ""),
+        (["text"], 400, "must be a JSON object"),
+        ({}, 400, "either 'instances' or 'inputs'"),
+        ({"instances": ["a"], "inputs": ["a"]}, 400, "either 'instances' or 'inputs'"),
+        ({"instances": []}, 400, "at least one instance"),
+        ({"instances": "text"}, 400, "must be a list"),
+        ({"instances": ["a"], "more": 1}, 400, "the key 'more'"),
+        ({"instances": ["a"], "signature_name": 3}, 400, "must be a string"),
+        ({"instances": ["a", 3]}, 400, "instance 1: text is 3, but must be a text"),
+        ({"instances": [{"txt": "a"}]}, 400, "instance 0: it has txt, but must have text"),
+        ({"instances": [{"text": "a", "b": "c"}]}, 400, "but must have text"),
+        ({"instances": [{"b64": "?"}]}, 400, "base64"),
+        ({"instances": ["\ud800"]}, 400, "surrogate"),
+        ({"inputs": {"text": "a"}}, 400, "must be a list"),
+        ({"inputs": {}}, 400, "as many values of each"),
+        ({"inputs": []}, 400, "no rows"),
+        ({"instances": ["a"] * (MOST_ROWS + 1)}, 413, "at most 50"),
+        (b" " * (MOST_BODY + 1), 413, "larger than"),
+    ],
+)
+def test_bad_requests_are_told_so(classifier, body, status, message):
+    found, answer = classifier.predict(body)
+    assert found == status and list(answer) == ["error"] and message in answer["error"]
+    assert classifier.predict({"instances": ["a"]})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "method, path, status",
+    [
+        ("POST", "/v1/models/other:predict", 404),
+        ("POST", "/v1/models/classifier/versions/7:predict", 404),
+        ("GET", "/v1/models/other", 404),
+        ("GET", "/v1/models/classifier/versions/x", 404),
+        ("GET", "/v1/models/classifier:predict", 405),
+        ("POST", "/v1/models/classifier:classify", 404),
+        ("GET", "/nowhere", 404),
+        ("PUT", "/", 405),
+    ],
+)
+def test_wrong_addresses(classifier, method, path, status):
+    found, answer = classifier.ask(method, path, b"{}")
+    assert found == status and list(answer) == ["error"]
+
+
+def test_a_body_without_a_length_has_the_same_limit(classifier):
+    blocks = iter([b" " * 10_000] * 20)
+    connection = http.client.HTTPConnection("127.0.0.1", classifier.port, timeout=30)
+    with contextlib.closing(connection), contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        connection.request("POST", "/v1/models/classifier:predict", blocks, encode_chunked=True)
+        assert connection.getresponse().status == 413
+
+
+def test_slow_clients_do_not_stay(classifier):
+    """One that never sends its body, one that never ends its head, and one that says nothing at all."""
+    head = b"POST /v1/models/classifier:predict HTTP/1.1\r\nHost: x\r\n"
+    begun = [head + b"Content-Length: 50\r\n\r\n{", head + b"X-Slow: ", b""]
+    start = time.monotonic()
+    sockets = [socket.create_connection(("127.0.0.1", classifier.port), timeout=30) for _ in begun]
+    for one, data in zip(sockets, begun):
+        one.sendall(data)
+    assert classifier.predict({"instances": ["a"]})[0] == 200
+    received = [one.recv(1000) for one in sockets]
+    assert received[0].startswith(b"HTTP/1.1 408 ") and received[1:] == [b"", b""]
+    assert time.monotonic() - start < 10 * IDLE_SECONDS
+    for one in sockets:
+        one.close()
+
+
+def test_clients_that_leave_are_no_trouble(classifier):
+    body = json.dumps({"instances": TEXTS}).encode()
+    head = f"POST /v1/models/classifier:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", classifier.port), timeout=30) as one:
+            one.sendall(head + body)
+    assert classifier.predict({"instances": ["a"]})[0] == 200
+
+
+def test_the_page_and_health(classifier):
+    assert classifier.ask("GET", "/healthz") == (200, "ok\n")
+    status, page = classifier.ask("GET", "/")
+    assert status == 200 and '<textarea id="text" name="text"' in page
+    assert not re.findall(r"""(?:src|href|action)=["'](?:https?:)?//""", page)
+    assert classifier.ask("GET", "/metrics")[0] == classifier.ask("GET", "/monitoring/prometheus/metrics")[0] == 200
+
+
+def test_sigterm_lets_requests_end(servers):
+    """The last test: what was asked before the signal is answered, then nothing listens any more."""
+    server = servers[0]
+    answers = []
+    body = {"instances": ["g " * 300] * MOST_ROWS}
+    threads = [threading.Thread(target=lambda: answers.append(server.predict(body)[0])) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    at_work = 0.0
+    while at_work < len(threads) and any(thread.is_alive() for thread in threads):
+        _, metrics = server.ask("GET", "/metrics")
+        at_work = float(re.search(r"^albert_tf_requests_at_work (\S+)$", metrics, re.MULTILINE)[1]) - 1
+    server.process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    assert answers == [200] * len(threads)
+    _, errors = server.process.communicate(timeout=60)
+    assert server.process.returncode == 0 and "stopped" in errors and "Traceback" not in errors
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port))
+
+
+@pytest.mark.parametrize(
+    "path, message", [("nowhere", "nowhere holds no weights"), ("empty", "empty holds no weights")]
+)
+def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty" / "1").mkdir(parents=True)
+    with pytest.raises(InputError, match=message):
+        load_backend(path, 8)
+
+
+def test_settings_and_names_are_checked():
+    with pytest.raises(InputError, match="max_batch_rows is 0, but must be at least 1"):
+        Settings(max_batch_rows=0)
+    assert [check_name(name) for name in ("a.b-c_1", "", "a b", "a/b", "é")] == [True, False, False, False, False]
