@@ -28,6 +28,7 @@ from albert_tf.answering.answerer import (
     numbers,
 )
 from albert_tf.head_config import MULTI_LABEL, REGRESSION
+from albert_tf.pipelines.pipeline import PAIRS
 from albert_tf.predicting import Predictor
 from albert_tf.probabilities import sigmoid
 from albert_tf.task_kinds.answers import ANSWERABLE
@@ -36,7 +37,6 @@ from albert_tf.task_model import TaskModel
 from albert_tf.tasks import choice_file, text_file
 from albert_tf.tasks.examples import ChoiceExample, QuestionExample, TagExample, TextExample
 
-PAIRS = "pairs"  # in task.json: whether texts came in pairs
 _LEAST_CHOICES = 2
 
 
