@@ -8,12 +8,13 @@ In all of them the inputs are those of `AlbertModel`, and `training` and `dropou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.default_losses import default_loss
+from albert_tf.default_losses import by_logits, check_span_labels, default_loss
 from albert_tf.errors import InputError
 from albert_tf.head_config import HeadConfig
 from albert_tf.heads import MaskedLMHead
@@ -140,8 +141,28 @@ class AlbertForMultipleChoice(_TaskModel):
         return tf.reshape(logits, [-1, ids.shape[1] or shape[1]])
 
 
+class _SpanModel(_TaskModel):
+    """A model whose labels in `fit` are a dict, under the names of `default_losses.SPAN_LABELS`."""
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **arguments: Any
+    ) -> tf.Tensor:
+        """Keras' own, which goes by the names of the outputs."""
+        y, sample_weight = by_logits(y, y_pred), by_logits(sample_weight, y_pred)
+        if isinstance(self.loss, Mapping):
+            check_span_labels(y, self.loss, y_pred)
+        return super().compute_loss(x, y, y_pred, sample_weight, **arguments)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """Keras' own, which goes by the names of the outputs, and in Keras 3 by their number."""
+        y, sample_weight = by_logits(y, y_pred), by_logits(sample_weight, y_pred)
+        if isinstance(y, Mapping):
+            y_pred = {name: y_pred[name] for name in y}
+        return super().compute_metrics(x, y, y_pred, sample_weight)  # type: ignore[no-any-return]
+
+
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlbertForQuestionAnswering(_TaskModel):
+class AlbertForQuestionAnswering(_SpanModel):
     """Start and end of an answer that is always there (SQuAD v1, as released)."""
 
     kind = "span"
@@ -165,7 +186,7 @@ class AlbertForQuestionAnswering(_TaskModel):
 
 
 @tf.keras.utils.register_keras_serializable("albert_tf")
-class AlbertForAnswerableQuestionAnswering(_TaskModel):
+class AlbertForAnswerableQuestionAnswering(_SpanModel):
     """Start, end given the start, and whether there is an answer at all (SQuAD v2, as released).
 
     Args:

@@ -92,6 +92,38 @@ def test_spans_that_may_be_absent():
     np.testing.assert_allclose(loss_of(model, inputs, labels), wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["AlbertForQuestionAnswering", "AlbertForAnswerableQuestionAnswering"])
+def test_labels_go_by_the_names_that_squad_has_for_them(name):
+    model = getattr(albert_tf, name)(CONFIG)
+    inputs = {"input_ids": IDS, "start_positions": STARTS}
+    labels = {"start_logits": STARTS, "end_logits": ENDS, "cls_logits": IMPOSSIBLE}
+    if name == "AlbertForQuestionAnswering":
+        del labels["cls_logits"]
+    batch = {"start_positions": STARTS, "end_positions": ENDS, "is_impossible": IMPOSSIBLE, "input_ids": IDS}
+    model.compile("sgd", metrics={"start_logits": ["accuracy"]})
+    weights = np.array([0.5, 2.0, 0.0, 1.0], np.float32)
+    found = []
+    for given, own in ((labels, dict.fromkeys(labels, weights)), (batch, dict.fromkeys(batch, weights))):
+        found.append(model.evaluate(inputs, given, sample_weight=own, verbose=0, return_dict=True))
+        assert any("accuracy" in metric for metric in found[-1])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "labels, inputs, words",
+    [
+        ({"start_positions": STARTS}, {"start_positions": STARTS}, "no end_positions, is_impossible: they must be"),
+        (STARTS, {"start_positions": STARTS}, "the labels are no dict, but must be one of start_positions, end_pos"),
+        ({"start_positions": STARTS}, {}, "start_positions are missing among the inputs"),
+    ],
+)
+def test_labels_that_do_not_fit_are_told_in_a_sentence(labels, inputs, words):
+    model = albert_tf.AlbertForAnswerableQuestionAnswering(CONFIG)
+    model.compile("sgd")
+    with pytest.raises(Exception, match=words):  # Keras 2.15 wraps what is raised in its graph
+        model.evaluate({"input_ids": IDS, **inputs}, labels, verbose=0)
+
+
 def test_examples_may_have_weights():
     model = albert_tf.AlbertForAnswerableQuestionAnswering(CONFIG)
     inputs = {"input_ids": IDS, "start_positions": STARTS}
