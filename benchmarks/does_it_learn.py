@@ -61,10 +61,22 @@ class Phase(NamedTuple):
 PHASES = (Phase("short", 0.57, 32, 64, 0.004), Phase("long", 0.43, 128, 32, 0.003))
 TIMED_STEPS = (50, 200)  # the difference of two runs is without start-up
 
-# Task to its metric in the table and the flags of albert_tf.run_finetuning; files are named below --data_dir.
-TASKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "sst-2": (
+
+class Task(NamedTuple):
+    """What is fine-tuned: the metric in the table, the peak rates, and the flags of albert_tf.run_finetuning.
+
+    Both starts are trained with each rate. Files are named below --data_dir.
+    """
+
+    metric: str
+    learning_rates: tuple[float, ...]
+    settings: dict[str, Any]
+
+
+TASKS = {
+    "sst-2": Task(
         "accuracy",
+        (3e-4,),
         {
             "train_file": "glue/SST-2/train.tsv",
             "dev_file": "glue/SST-2/dev.tsv",
@@ -72,16 +84,19 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
             "num_train_epochs": 3,
         },
     ),
-    "cola": (
+    "cola": Task(
         "matthews",
+        (3e-4,),
         {"train_file": "glue/CoLA/train.tsv", "dev_file": "glue/CoLA/dev.tsv", "num_train_epochs": 3},
     ),
-    "qnli": (
+    "qnli": Task(
         "accuracy",
-        {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 6},
+        (1e-4, 3e-4),
+        {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 4},
     ),
-    "squad1.1": (
+    "squad1.1": Task(
         "f1",
+        (3e-4,),
         {
             "train_file": "squad/train_slice-v1.1.json",
             "dev_file": "squad/dev_slice-v1.1.json",
@@ -90,7 +105,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-FINETUNING = {"max_seq_length": 128, "train_batch_size": 32, "learning_rate": 3e-4}
+FINETUNING = {"max_seq_length": 128, "train_batch_size": 32}
 STARTS = ("pre-trained", "random")
 
 
@@ -189,8 +204,9 @@ def claim(directory: pathlib.Path, settings: dict[str, Any]) -> None:
 
 
 def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, seeds: int) -> list[dict[str, Any]]:
-    """Fine-tunes what is not yet; one line of the table for each task."""
-    claim(output / "finetuned", {"finetuning": FINETUNING, "tasks": TASKS, "seeds": seeds})
+    """Fine-tunes what is not yet; one line of the table for each task and rate."""
+    tasks = {name: task._asdict() for name, task in TASKS.items()}
+    claim(output / "finetuned", {"finetuning": FINETUNING, "tasks": tasks, "seeds": seeds})
     beginnings = {
         "pre-trained": {"model": model},
         "random": {
@@ -199,30 +215,31 @@ def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, see
         },
     }
     lines = []
-    for task, (metric, settings) in TASKS.items():
-        settings = {name: data / value if name.endswith("_file") else value for name, value in settings.items()}
+    for (name, task), rate in ((item, rate) for item in TASKS.items() for rate in item[1].learning_rates):
+        settings = {key: data / value if key.endswith("_file") else value for key, value in task.settings.items()}
         summaries = {}
         for start in STARTS:
-            directory = output / "finetuned" / start / task
+            directory = output / "finetuned" / start / f"{name}_{rate:g}"
             if not (directory / "report.json").exists():
                 run(
                     "albert_tf.run_finetuning",
-                    task=task,
+                    task=name,
                     output_dir=directory,
                     cache_dir=output / "features",
                     seeds=seeds,
+                    learning_rate=rate,
                     tensorboard=False,
                     **beginnings[start],
                     **FINETUNING,
                     **settings,
                 )
             report = files.read_json(directory / "report.json")
-            summaries[start] = report["summary"]["dev"][metric]
-        lines.append(line(task, metric, summaries))
+            summaries[start] = report["summary"]["dev"][task.metric]
+        lines.append(line(name, rate, task.metric, summaries))
     return lines
 
 
-def line(task: str, metric: str, summaries: dict[str, dict[str, float]]) -> dict[str, Any]:
+def line(task: str, rate: float, metric: str, summaries: dict[str, dict[str, float]]) -> dict[str, Any]:
     """A line of the table: the scores of both starts, the difference of their means, and the spread.
 
     The spread is how far the best and the worst seed lie apart, of the start where that is more.
@@ -231,6 +248,7 @@ def line(task: str, metric: str, summaries: dict[str, dict[str, float]]) -> dict
     spread = max(of_start["max"] - of_start["min"] for of_start in summaries.values())
     return {
         "task": task,
+        "learning_rate": rate,
         "metric": metric,
         **summaries,
         "difference": difference,
@@ -242,7 +260,7 @@ def line(task: str, metric: str, summaries: dict[str, dict[str, float]]) -> dict
 def table(lines: list[dict[str, Any]]) -> str:
     """The lines in Markdown, all scores in percent."""
     rows = [
-        "| task, metric | pre-trained: mean (least to most) | random: mean (least to most) | difference | spread |",
+        "| task, metric, rate | pre-trained: mean (from, to) | random: mean (from, to) | difference | spread |",
         "|---|---|---|---|---|",
     ]
     for one in lines:
@@ -251,7 +269,7 @@ def table(lines: list[dict[str, Any]]) -> str:
             for start in STARTS
         ]
         numbers = f"{100 * one['difference']:+.1f} | {100 * one['spread']:.1f}"
-        rows.append(f"| {one['task']}, {one['metric']} | {' | '.join(cells)} | {numbers} |")
+        rows.append(f"| {one['task']}, {one['metric']}, {one['learning_rate']:g} | {' | '.join(cells)} | {numbers} |")
     return "\n".join(rows) + "\n"
 
 

@@ -45,13 +45,15 @@ def summary(least: float, mean: float, most: float) -> dict[str, float]:
 
 def test_a_line_of_the_table(does_it_learn):
     line = does_it_learn.line(
-        "qnli", "accuracy", {"pre-trained": summary(0.6, 0.625, 0.65), "random": summary(0.5, 0.51, 0.52)}
+        "qnli", 1e-4, "accuracy", {"pre-trained": summary(0.6, 0.625, 0.65), "random": summary(0.5, 0.51, 0.52)}
     )
     assert line["difference"] == pytest.approx(0.115) and line["spread"] == pytest.approx(0.05)
     assert line["is_larger_than_spread"]
     row = does_it_learn.table([line]).splitlines()[2]
-    assert row == "| qnli, accuracy | 62.5 (60.0 to 65.0) | 51.0 (50.0 to 52.0) | +11.5 | 5.0 |"
-    other = does_it_learn.line("x", "f1", {"pre-trained": summary(0.5, 0.6, 0.7), "random": summary(0.4, 0.5, 0.6)})
+    assert row == "| qnli, accuracy, 0.0001 | 62.5 (60.0 to 65.0) | 51.0 (50.0 to 52.0) | +11.5 | 5.0 |"
+    other = does_it_learn.line(
+        "x", 1.0, "f1", {"pre-trained": summary(0.5, 0.6, 0.7), "random": summary(0.4, 0.5, 0.6)}
+    )
     assert not other["is_larger_than_spread"]
 
 
@@ -83,7 +85,7 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
     does_it_learn.main()
     modules = [module.split(".")[1] for module, _ in commands]
     a_phase = ["create_pretraining_data"] + 3 * ["run_pretraining"]
-    assert modules == ["train_sentencepiece"] + 2 * a_phase + 8 * ["run_finetuning"]
+    assert modules == ["train_sentencepiece"] + 2 * a_phase + 10 * ["run_finetuning"]
     short, long = commands[4][1], commands[8][1]
     # The two timed runs take 15 and 75 "seconds", so 150 steps take 60; the later two 135 and 195.
     assert short["num_train_steps"] == int(2 * 150 * 0.57) and short["num_warmup_steps"] == 8
@@ -96,14 +98,15 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
         same = [{name: value for name, value in of[1].items() if name not in start} for of in (with_model, without)]
         assert same[0] == same[1] and same[0]["seeds"] == 3
     lines = json.loads((tmp_path / "table.json").read_text())
-    assert [line["task"] for line in lines] == list(does_it_learn.TASKS)
+    assert [line["task"] for line in lines] == ["sst-2", "cola", "qnli", "qnli", "squad1.1"]
+    assert [line["learning_rate"] for line in lines] == [3e-4, 3e-4, 1e-4, 3e-4, 3e-4]
     assert (tmp_path / "table.md").read_text() == does_it_learn.table(lines)
 
     commands.clear()
     does_it_learn.main()
     assert commands == []
 
-    monkeypatch.setitem(does_it_learn.FINETUNING, "learning_rate", 1.0)
+    monkeypatch.setitem(does_it_learn.FINETUNING, "train_batch_size", 1)
     with pytest.raises(SystemExit, match="begun with other settings"):
         does_it_learn.main()
 
@@ -111,14 +114,15 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
 def test_metrics_of_the_table_are_those_of_the_tasks(does_it_learn):
     from albert_tf.tasks.catalogue import find_task
 
-    for name, (metric, settings) in does_it_learn.TASKS.items():
-        assert metric == find_task(name).metrics[0]
-        assert {"train_file", "dev_file"} <= set(settings)
+    for name, task in does_it_learn.TASKS.items():
+        assert task.metric == find_task(name).metrics[0]
+        assert {"train_file", "dev_file"} <= set(task.settings)
 
 
 def test_files_of_the_table_are_there(does_it_learn, shared):
-    for _, settings in does_it_learn.TASKS.values():
-        assert (shared / "data" / settings["train_file"]).exists() and (shared / "data" / settings["dev_file"]).exists()
+    for task in does_it_learn.TASKS.values():
+        for name in ("train_file", "dev_file"):
+            assert (shared / "data" / task.settings[name]).exists()
 
 
 def test_first_steps_are_told_apart(finetuning_speed):
