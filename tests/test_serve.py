@@ -19,7 +19,10 @@ import time
 import pytest
 import tensorflow as tf
 
+from albert_tf import task_model
 from albert_tf.errors import InputError
+from albert_tf.exporting.saved_model import export_saved_model
+from albert_tf.serving import rest
 from albert_tf.serving.settings import Settings
 from tests import answering_models
 
@@ -352,6 +355,30 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, path, mess
     (tmp_path / "empty" / "1").mkdir(parents=True)
     with pytest.raises(InputError, match=message):
         load_backend(path, 8)
+
+
+def rows_of(backend, instances) -> list[dict]:
+    columns = backend.run([backend.from_rows("serving_default", instances)])[0]
+    return rest.answer(columns, is_rows=True)["predictions"]
+
+
+@pytest.mark.parametrize("name", ["classifier", "answerable_span"])
+def test_a_model_and_its_export_answer_the_same_requests_alike(tmp_path, name):
+    """What the model's directory answers, its SavedModel answers too, under the same names."""
+    pytest.importorskip("tensorflow_text", reason="needs TensorFlow Text, which has no wheel here")
+    model = answering_models.write_task_model(tmp_path, name)
+    loaded = task_model.load(model)
+    export_saved_model(tmp_path / "served" / "3", loaded.model, loaded.tokenizer, kind=loaded.kind)
+    ours, exported = load_backend(model, 8), load_backend(str(tmp_path / "served"), 8)
+    assert (ours.version, exported.version) == (1, 3)
+    instances = [{"text": text} for text in TEXTS[:2]]
+    if name != "classifier":
+        instances = [{"question": text, "context": "a b c. d e f"} for text in TEXTS[:2]]
+    for one, other in zip(rows_of(ours, instances), rows_of(exported, instances)):
+        assert set(one) <= set(other)
+        for key, value in one.items():
+            is_number = isinstance(value, float) or (isinstance(value, list) and isinstance(value[0], float))
+            assert other[key] == (pytest.approx(value, abs=1e-4) if is_number else value), key
 
 
 def test_settings_and_names_are_checked():

@@ -23,6 +23,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MODEL = r"/v1/models/{name:[^/:]+}"
 _VERSION = r"/versions/{version:[^/:]+}"
 _LARGE_BODY = 1 << 16  # is parsed beside the event loop
+_CLIENT_LEFT = 499  # in metrics alone; nobody is there to be told
 
 
 class Server:
@@ -86,6 +87,9 @@ class Server:
                 response = await self._guarded(request, handler)
                 status = response.status
                 return response
+            except asyncio.CancelledError:
+                status = _CLIENT_LEFT
+                raise
             finally:
                 self.busy.discard(request.protocol)
                 self._metrics.end(_kind(request), status, time.monotonic() - start)

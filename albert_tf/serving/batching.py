@@ -69,6 +69,7 @@ class Batcher:
         Raises:
             RequestError: the queue is full, or the model finds the request wrong.
         """
+        self._forget_done()
         if self._rows + request.rows > self._max_queued_rows:
             raise RequestError(_UNAVAILABLE, f"{self._rows} rows are waiting already: try again later")
         most = self._max_batch_rows
@@ -95,23 +96,29 @@ class Batcher:
         self._changed.set()
         return waiting.answer
 
+    def _forget_done(self) -> None:
+        """Leaves out what nobody waits for any more: its client has left, or its time is over."""
+        if any(waiting.answer.done() for waiting in self._waiting):
+            self._count(-sum(waiting.request.rows for waiting in self._waiting if waiting.answer.done()))
+            self._waiting = [waiting for waiting in self._waiting if not waiting.answer.done()]
+
     def _count(self, rows: int) -> None:
         self._rows += rows
         self._observer.queued(self._rows)
 
     async def _work(self) -> None:
         while True:
-            batch = await self._next_batch()
-            if batch:
-                await self._run(batch)
+            await self._run(await self._next_batch())
 
     async def _next_batch(self) -> list[_Waiting]:
-        while not self._waiting:
-            self._changed.clear()
-            await self._changed.wait()
-        first = self._waiting[0]
         loop = asyncio.get_running_loop()
         while True:
+            self._forget_done()
+            if not self._waiting:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            first = self._waiting[0]
             batch = self._taken(first)
             remaining = first.since + self._max_wait_seconds - loop.time()
             if sum(waiting.request.rows for waiting in batch) >= self._max_batch_rows or remaining <= 0:
@@ -124,7 +131,7 @@ class Batcher:
         taken = set(map(id, batch))
         self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
         self._count(-sum(waiting.request.rows for waiting in batch))
-        return [waiting for waiting in batch if not waiting.answer.done()]
+        return batch
 
     def _taken(self, first: _Waiting) -> list[_Waiting]:
         """Those of the waiting that go with the first one."""

@@ -21,7 +21,12 @@ async def run(server: Server, settings: Settings, report: Callable[[str], None])
     Raises:
         InputError: it cannot listen there.
     """
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=settings.stop_seconds)
+    runner = web.AppRunner(
+        server.application(),
+        access_log=None,
+        shutdown_timeout=settings.stop_seconds,
+        handler_cancellation=True,  # of a client that has left, so that the model does not work for it
+    )
     await runner.setup()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
