@@ -1,4 +1,4 @@
-"""A run's checkpoints, from which it goes on, and OUTPUT_DIR/run.json, the settings it began with.
+"""A run's checkpoints, from which it goes on; `run_settings` has the settings it began with.
 
 A checkpoint holds every weight by its released name, the optimizer's moments and counter, the loss scale, the step
 (which is the data position: see input_pipeline), and the sums of the log interval under way. Nothing random has state:
@@ -27,7 +27,6 @@ from albert_tf.formats.training_run import (
     incomplete,
 )
 
-RUN_FILE = "run.json"
 STACK = "Keras 3" if stack.KERAS_3 else "Keras 2.15"
 
 
@@ -117,22 +116,6 @@ def restore_latest(
     if names:
         raise InputError(f"none of the {len(names)} checkpoints in {directory} can be read: remove it to start anew")
     return None
-
-
-def changed_settings(output_dir: str, settings: Mapping[str, Any]) -> list[str]:
-    """One sentence `name was old, now new` for each setting that differs from those the run in there began with."""
-    path = storage.join(output_dir, RUN_FILE)
-    before = storage.read_json(path) if storage.exists(path) else settings
-    return [
-        f"{name} was {before.get(name)!r}, now {settings.get(name)!r}"
-        for name in sorted({*before, *settings})
-        if before.get(name) != settings.get(name)
-    ]
-
-
-def record_settings(output_dir: str, settings: Mapping[str, Any]) -> None:
-    """Writes the settings that decide a run's result beside its checkpoints."""
-    storage.write_json(storage.join(output_dir, RUN_FILE), dict(settings))
 
 
 def _restore(path: str, variables: Mapping[str, tf.Variable]) -> str | None:

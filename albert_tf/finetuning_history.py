@@ -23,7 +23,9 @@ Line = Mapping[str, Any]
 
 
 def is_better(value: float, than: float, metric: str) -> bool:
-    """Whether a score is better than another; not a number is never better."""
+    """Whether a score is better than another; any is better than what is not a number, which never is."""
+    if math.isnan(than):
+        return not math.isnan(value)
     return value < than if metric in LOWER_IS_BETTER else value > than
 
 

@@ -9,9 +9,9 @@ from albert_tf import storage, task_file
 from albert_tf.errors import InputError
 from albert_tf.file_lock import held
 from albert_tf.formats import portable
+from albert_tf.run_settings import RUN_FILE
 
-_RUN_FILE = "run.json"
-_KEY_OF_FINE_TUNING = "task"  # in run.json; a pre-training has none
+_KEY_OF_FINE_TUNING = "task"  # in the run file; a pre-training has none
 
 
 def check(output_dir: str) -> None:
@@ -25,7 +25,7 @@ def check(output_dir: str) -> None:
     if storage.is_directory(output_dir):
         with only_user(output_dir):
             pass
-    run_file = storage.join(output_dir, _RUN_FILE)
+    run_file = storage.join(output_dir, RUN_FILE)
     if storage.exists(run_file) and _KEY_OF_FINE_TUNING not in storage.read_json(run_file):
         raise InputError(
             f"--output_dir={output_dir} holds a pre-training run: give another directory, and that one as --model "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from albert_tf import config_files, finetuning_data, finetuning_output, storage, task_file
+from albert_tf import config_files, finetuning_data, finetuning_output, run_settings, storage, task_file
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, kind_of_split
@@ -436,8 +436,6 @@ def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sourc
 
 def claim_output_directory(job: Job) -> None:
     """Records what decides this run's result, or refuses to go on with a run that was begun otherwise."""
-    from albert_tf import checkpointing
-
     settings = dataclasses.asdict(job.settings)
     for name in _WITHOUT_EFFECT_ON_THE_RESULT:
         del settings[name]
@@ -460,13 +458,13 @@ def claim_output_directory(job: Job) -> None:
         **{name: value for name, value in job.about.items() if name == "columns"},
     )
     settings = json.loads(json.dumps(settings))  # as it will be read again
-    changed = checkpointing.changed_settings(FLAGS.output_dir, settings)
+    changed = run_settings.changed_settings(FLAGS.output_dir, settings)
     if changed:
         raise InputError(
             f"--output_dir={FLAGS.output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "
             "Give the old ones to go on with it, or another --output_dir"
         )
-    checkpointing.record_settings(FLAGS.output_dir, settings)
+    run_settings.record_settings(FLAGS.output_dir, settings)
 
 
 def _short(fingerprint: str) -> str:

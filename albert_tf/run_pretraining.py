@@ -3,7 +3,7 @@
 What is in OUTPUT_DIR:
 
 albert_config.json, the vocabulary       what the weights need to be of use
-run.json, checkpoints/                   what the run needs to go on (see checkpointing)
+run.json, checkpoints/                   what the run needs to go on (see run_settings, checkpointing)
 training_log.jsonl                       a line per logged step
 evaluation_log.jsonl                     a line per evaluation on held-out records
 tensorboard/                             the same curves, and speed, loss scale and trust ratios
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags, logging
 
-from albert_tf import config_files, record_files, run_log, storage
+from albert_tf import config_files, record_files, run_log, run_settings, storage
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.progress import Progress
@@ -377,15 +377,13 @@ def all_settings() -> dict[str, Any]:
 
 def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: RecordShape, replicas: int) -> None:
     """Records what decides this run's result, or refuses to go on with a run that was begun otherwise."""
-    from albert_tf import checkpointing
-
     storage.make_directory(FLAGS.output_dir)
     settings = {name: value for name, value in all_settings().items() if name not in _WITHOUT_EFFECT_ON_THE_RESULT}
     settings["records"] = [[storage.basename(shard.path), shard.records, shard.bytes] for shard in training.shards]
     settings["replicas"] = replicas
     settings["sentence_loss"] = shape.has_label
     settings["model"] = config.to_dict()
-    changed = checkpointing.changed_settings(FLAGS.output_dir, settings)
+    changed = run_settings.changed_settings(FLAGS.output_dir, settings)
     if changed and not FLAGS.allow_changed_settings:
         raise InputError(
             f"--output_dir={FLAGS.output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "
@@ -393,7 +391,7 @@ def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: R
         )
     for sentence in changed:
         logging.warning("going on with a changed setting: %s", sentence)
-    checkpointing.record_settings(FLAGS.output_dir, settings)
+    run_settings.record_settings(FLAGS.output_dir, settings)
 
 
 def write_companions(config: AlbertConfig, tokenizer: Tokenizer | None) -> None:

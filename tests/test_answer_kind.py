@@ -264,6 +264,23 @@ def test_scores_of_other_languages_and_unknown_names():
 
 
 @pytest.mark.parametrize("head", HEADS)
+def test_questions_of_one_id_count_as_in_the_official_scripts(head):
+    """evaluate-v1.1 and evaluate-v2.0 in small: predictions are read by id, and v2.0 keeps the gold answers by id."""
+    golds = [("1", "x"), ("2", "y"), ("1", "z"), ("3", "w")]
+    said = ["y", "y", "x", "z"]
+    examples = [QuestionExample(id, "?", "w x y z", (GoldAnswer(text, 0),)) for id, text in golds]
+    odds = None if head == "span" else -5.0
+    predictions = [
+        AnswerPrediction(id, text, 0, 1, 1.0, odds, ({"text": text, "start": 0, "end": 1, "probability": 1.0},))
+        for (id, _), text in zip(golds, said)
+    ]
+    of_id = {id: text for (id, _), text in zip(golds, said)}
+    counted = golds if head == "span" else list(dict(golds).items())
+    official = np.mean([of_id[id] == text for id, text in counted])
+    assert kind(head).scores(examples, predictions, ("exact_match",))["exact_match"] == pytest.approx(official)
+
+
+@pytest.mark.parametrize("head", HEADS)
 def test_settings_make_the_same_kind_again(head):
     for made in (kind(head, null_threshold=1.5, n_best_size=7), AnswerKind(HeadConfig(head), max_seq_length=16)):
         settings = json.loads(json.dumps(dict(made.settings)))

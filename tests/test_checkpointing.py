@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import checkpointing
+from albert_tf import checkpointing, run_settings
 from albert_tf.errors import InputError
 from albert_tf.formats.reading import read_checkpoint
 
@@ -179,8 +179,8 @@ def test_an_address_works_like_a_local_path(tmp_path):
 
 def test_changed_settings_are_named_with_both_values(tmp_path):
     settings = {"seed": 1, "train_batch_size": 8, "records": [["a", 3]]}
-    assert checkpointing.changed_settings(str(tmp_path), settings) == []
-    checkpointing.record_settings(str(tmp_path), settings)
-    assert checkpointing.changed_settings(str(tmp_path), settings) == []
-    changed = checkpointing.changed_settings(str(tmp_path), {**settings, "seed": 2, "new": True})
+    assert run_settings.changed_settings(str(tmp_path), settings) == []
+    run_settings.record_settings(str(tmp_path), settings)
+    assert run_settings.changed_settings(str(tmp_path), settings) == []
+    changed = run_settings.changed_settings(str(tmp_path), {**settings, "seed": 2, "new": True})
     assert changed == ["new was None, now True", "seed was 1, now 2"]

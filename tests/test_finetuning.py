@@ -236,6 +236,9 @@ def test_the_best_seed_has_the_best_score():
     reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, 0.5), (2, 0.7), (3, 0.7))}
     assert finetuning_seeds.best_seed(reports, "dev", "x") == 2
     assert finetuning_seeds.best_seed(reports, None, "x") == 1
+    reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, math.nan), (2, 0.1), (3, math.nan), (4, 0.2))}
+    assert finetuning_seeds.best_seed(reports, "dev", "x") == 4
+    assert finetuning_seeds.best_seed({1: reports[1], 3: reports[3]}, "dev", "x") == 1
 
 
 # Splits

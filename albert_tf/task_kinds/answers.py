@@ -196,13 +196,20 @@ class AnswerKind:
     ) -> dict[str, float]:
         """See `TaskKind`; of the answerable head all that `answer_metrics.answerable_scores` tells.
 
+        Questions with one id count as the official scripts count them, which read predictions by id: all have the
+        prediction of the last, and SQuAD 2.0's counts the last of them alone.
+
         Metrics are `exact_match` and `f1`, those behind `characters_` or `cmrc_` (see `answer_metrics`), and of the
         answerable head `best_exact_match` and `best_f1` with the best threshold on these examples.
 
         Raises:
             InputError: there is no such metric.
         """
-        known = [(e.answers, p) for e, p in zip(examples, predictions) if e.answers is not None]
+        of_id = {example.id: prediction for example, prediction in zip(examples, predictions)}
+        counted = [example for example in examples if example.answers is not None]
+        if self._is_answerable:
+            counted = list({example.id: example for example in counted}.values())
+        known = [(example.answers or (), of_id[example.id]) for example in counted]
         gold = [[answer.text for answer in given] for given, _ in known]
         texts = [p.n_best[0]["text"] if p.n_best else "" for _, p in known]
         odds = [NO_WINDOW if p.null_odds is None else p.null_odds for _, p in known]

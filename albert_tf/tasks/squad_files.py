@@ -171,4 +171,8 @@ def _report(examples: list[QuestionExample], path: str) -> None:
         )
     again = len(examples) - len({example.id for example in examples})
     if again:
-        logging.warning("%s: %d questions have an id that another one has too", path, again)
+        logging.warning(
+            "%s: %d questions have an id that another one has too: one prediction is kept for an id, the last",
+            path,
+            again,
+        )
