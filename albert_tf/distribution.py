@@ -223,6 +223,18 @@ def per_replica_batch(global_batch: int, strategy: tf.distribute.Strategy, micro
     return global_batch // parts
 
 
+def fitting_batch(least: int, strategy: tf.distribute.Strategy) -> int:
+    """The smallest global batch of at least so many examples that all replicas share evenly.
+
+    Raises:
+        InputError: `least` is below 1.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if least < 1:
+        raise InputError(f"a batch of {least} examples has none: give at least 1")
+    return -(-least // replicas) * replicas
+
+
 def num_workers(strategy: tf.distribute.Strategy) -> int:
     """Processes that train together, 1 unless the strategy is multi_worker."""
     resolver = strategy.cluster_resolver

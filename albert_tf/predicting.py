@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.batches import ROW, Batches, bucket_lengths
-from albert_tf.distribution import per_replica_batch
+from albert_tf.distribution import fitting_batch
 from albert_tf.feature_set import FeatureSet
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks.examples import Example, Prediction
@@ -29,13 +29,13 @@ class Predictor:
         model: for the head of `kind`.
         kind: of the task.
         strategy: that of the scope the model was made in; by default none.
-        batch_size: rows at a time over all replicas, which must divide it.
+        batch_size: rows at a time over all replicas; more where they cannot share so many evenly.
         static: pad every batch to the longest length, as TPUs want it.
         fills: fill the last batch up, so that all have one size; else a batch costs what its rows cost, which suits
             few rows at a time. On one device alone.
 
     Raises:
-        InputError: the replicas cannot share a batch evenly.
+        InputError: `batch_size` is below 1.
     """
 
     def __init__(
@@ -51,8 +51,7 @@ class Predictor:
         self.model = model
         self.kind = kind
         self.strategy = strategy or tf.distribute.get_strategy()
-        per_replica_batch(batch_size, self.strategy)
-        self.batch_size = batch_size
+        self.batch_size = fitting_batch(batch_size, self.strategy)
         self.lengths = bucket_lengths(kind.settings["max_seq_length"], static=static)
         self._static = static
         self._fills = fills

@@ -234,11 +234,11 @@ def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
 
 
 def start_devices() -> tf.distribute.Strategy:
-    """Sets up devices, precision, determinism and seed, and checks that the batches can be divided among them."""
+    """Sets up devices, precision, determinism and seed, as the flags say."""
     from albert_tf import distribution
 
     distribution.check_tpu_paths(FLAGS.tpu, {"output_dir": FLAGS.output_dir})
-    strategy = distribution.start_devices(
+    return distribution.start_devices(
         FLAGS.distribution_strategy,
         tpu=FLAGS.tpu,
         num_devices=FLAGS.num_devices,
@@ -247,8 +247,6 @@ def start_devices() -> tf.distribute.Strategy:
         deterministic=FLAGS.deterministic,
         seed=FLAGS.seed,
     )
-    distribution.per_replica_batch(FLAGS.eval_batch_size, strategy)
-    return strategy
 
 
 # What a training begins with, and how it goes

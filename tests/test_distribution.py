@@ -166,3 +166,6 @@ def test_batch_divides_evenly_or_both_numbers_are_told():
         distribution.per_replica_batch(12, strategy, micro_batches=0)
     with pytest.raises(InputError, match="0 examples"):
         distribution.per_replica_batch(0, strategy)
+    assert [distribution.fitting_batch(size, strategy) for size in (1, 2, 7, 8)] == [2, 2, 8, 8]
+    with pytest.raises(InputError, match="a batch of 0 examples"):
+        distribution.fitting_batch(0, strategy)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf import finetuning_source, metrics, optimization, task_model
 from albert_tf.batches import Batches, bucket_lengths
-from albert_tf.distribution import per_replica_batch
+from albert_tf.distribution import fitting_batch, per_replica_batch
 from albert_tf.errors import InputError
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
@@ -206,6 +206,7 @@ class Pipeline:
 
     def evaluate_examples(self, examples: Sequence[Example], *, batch_size: int = PREDICTION_BATCH) -> dict[str, float]:
         """The loss, Keras' metrics, and the scores by name."""
+        batch_size = fitting_batch(batch_size, self._strategy)
         batches = self._batches(examples, batch_size)
         measured = self._compiled(batches).evaluate(_dataset(batches), verbose=0, return_dict=True)
         return {**{name: float(value) for name, value in measured.items()}, **self._scorer(examples, batch_size)()}
