@@ -19,12 +19,14 @@ from albert_tf.tasks.examples import QuestionExample
 from albert_tf.tasks.squad_files import locate
 from albert_tf.tokenizer import Tokenizer
 
-# Of each window, int32 [N]: where the answer is, 0 and 0 where the window does not hold it, and 1 where it does not.
+# Of each window, int32 [N]: where the answer is, 0 and 0 where the window does not hold it; and 1 where it does not, -1
+# where the question cannot be learned from.
 START_POSITIONS, END_POSITIONS, IS_IMPOSSIBLE = "start_positions", "end_positions", "is_impossible"
 ANSWER_MASK = "answer_mask"  # int32 [T]: 1 at [CLS] and at the pieces of the context, where answers start and end
 # int32 [T], of context pieces: the characters they came from, and 1 in the window where a piece has most context.
 CHARACTER_STARTS, CHARACTER_ENDS, IS_MAX_CONTEXT = "character_starts", "character_ends", "is_max_context"
 
+NOT_KNOWN = -1  # in IS_IMPOSSIBLE
 LENGTH_BONUS = 0.01  # of a window's length, by which equally good windows are told apart; as released
 
 
@@ -104,9 +106,9 @@ def answer_features(
         examples: the questions.
         tokenizer: makes the pieces.
         settings: see there.
-        training: leave out, with a warning that counts them, questions whose answers stand nowhere in their context;
-            leave out what only `answers` needs.
-        with_impossible: keep questions without an answer in training.
+        training: leave out, with a warning that counts them, questions that cannot be learned from: their answers stand
+            nowhere in their context; leave out what only `answers` needs.
+        with_impossible: questions without an answer can be learned from.
 
     Raises:
         InputError: the file of a question to be learned from tells nothing of its answers.
@@ -117,9 +119,10 @@ def answer_features(
             encoded[example.context] = tokenizer.encode_with_offsets(example.context)
     spans = [answer_pieces(example, encoded[example.context]) for example in examples]
     chosen = np.arange(len(examples))
+    can_be_learned = _can_be_learned(examples, spans, with_impossible)
     warnings: tuple[str, ...] = ()
     if training:
-        can_be_learned, warnings = _can_be_learned(examples, spans, with_impossible)
+        warnings = _warn_of_left_out(examples, can_be_learned)
         chosen = chosen[can_be_learned]
     questions = sequences.encode([examples[at].question for at in chosen], tokenizer)
     cut = int(np.count_nonzero(questions.sizes > settings.max_query_length))
@@ -128,6 +131,7 @@ def answer_features(
         [encoded[examples[at].context] for at in chosen],
         questions.first(np.full(len(chosen), settings.max_query_length)),
         [spans[at] for at in chosen],
+        can_be_learned[chosen],
         chosen,
         tokenizer,
         settings,
@@ -136,16 +140,30 @@ def answer_features(
     return dataclasses.replace(features, cut=cut, warnings=warnings)
 
 
+def with_known_answers(features: FeatureSet, examples: Sequence[QuestionExample]) -> FeatureSet:
+    """Of features made without `training`, the windows of questions that can be learned from.
+
+    Raises:
+        InputError: the file of a question tells nothing of its answers.
+    """
+    can_be_learned = np.ones(len(examples), bool)
+    is_known = features.per_sequence[IS_IMPOSSIBLE] != NOT_KNOWN
+    can_be_learned[features.example_indices[~is_known]] = False
+    _warn_of_left_out(examples, can_be_learned)
+    return features.of_rows(np.flatnonzero(is_known))
+
+
 def _assemble(
     contexts: Sequence[EncodedText],
     questions: sequences.Pieces,
     spans: Sequence[tuple[int, int] | None],
+    can_be_learned: np.ndarray,
     examples: np.ndarray,
     tokenizer: Tokenizer,
     settings: WindowSettings,
     training: bool,
 ) -> FeatureSet:
-    """The features of questions by context, pieces of the question, pieces of the answer, and index of the example."""
+    """The features of questions: context, question, pieces of the answer, what is known of it, index of the example."""
     rooms = settings.max_seq_length - sequences.SPECIALS_OF_PAIR - questions.sizes
     owners: list[int] = []
     made: list[Window] = []
@@ -184,7 +202,7 @@ def _assemble(
     per_sequence = {
         START_POSITIONS: positions[:, 0],
         END_POSITIONS: positions[:, 1],
-        IS_IMPOSSIBLE: (~holds).astype(np.int32),
+        IS_IMPOSSIBLE: np.where(can_be_learned[owner], ~holds, NOT_KNOWN).astype(np.int32),
     }
     return FeatureSet(*joined, examples[owner].astype(np.int32), per_sequence, per_piece)
 
@@ -205,22 +223,30 @@ def _flat(contexts: Sequence[EncodedText]) -> tuple[EncodedText, np.ndarray]:
 
 def _can_be_learned(
     examples: Sequence[QuestionExample], spans: Sequence[tuple[int, int] | None], with_impossible: bool
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """bool, one for each example; and what was said of those that cannot."""
+) -> np.ndarray:
+    """bool, one for each example."""
+    return np.array(
+        [span is not None or (with_impossible and e.is_impossible) for e, span in zip(examples, spans)], bool
+    )
+
+
+def _warn_of_left_out(examples: Sequence[QuestionExample], can_be_learned: np.ndarray) -> tuple[str, ...]:
+    """What was said of the questions that cannot be learned from."""
     for example in examples:
         if example.answers is None:
             raise InputError(f"{example.place or example.id}: no answers are given, so nothing can be learned from it")
     is_impossible = np.array([example.is_impossible for example in examples], bool)
-    is_found = np.array([span is not None for span in spans], bool)
-    reasons = {"no answer of theirs is in its context": ~is_found & ~is_impossible}
-    if not with_impossible:
-        reasons["they have no answer, and this head always gives one"] = is_impossible
-    warnings = [
-        f"{np.count_nonzero(left_out)} of {len(examples)} questions are left out: {reason}"
-        for reason, left_out in reasons.items()
-        if left_out.any()
-    ]
-    return is_found | (is_impossible & with_impossible), sequences.warn(*warnings)
+    reasons = {
+        "no answer of theirs is in its context": ~can_be_learned & ~is_impossible,
+        "they have no answer, and this head always gives one": ~can_be_learned & is_impossible,
+    }
+    return sequences.warn(
+        *(
+            f"{np.count_nonzero(left_out)} of {len(examples)} questions are left out: {reason}"
+            for reason, left_out in reasons.items()
+            if left_out.any()
+        )
+    )
 
 
 def _warn_of_long_questions(cut: int, count: int, settings: WindowSettings) -> tuple[str, ...]:

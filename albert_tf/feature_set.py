@@ -46,3 +46,19 @@ class FeatureSet:
     def starts(self) -> np.ndarray:
         """int64 [N]: where each sequence begins in the arrays of all pieces."""
         return np.cumsum(self.sizes, dtype=np.int64) - self.sizes
+
+    def of_rows(self, chosen: np.ndarray) -> FeatureSet:
+        """Those rows alone, int [R], in their order; `cut` and `warnings` are left as of all."""
+        sequences = (chosen[:, None] * self.choices + np.arange(self.choices)).ravel()
+        sizes = self.sizes[sequences]
+        begins = np.cumsum(sizes, dtype=np.int64) - sizes
+        places = np.arange(sizes.sum()) + np.repeat(self.starts[sequences] - begins, sizes)
+        return dataclasses.replace(
+            self,
+            input_ids=self.input_ids[places],
+            sizes=sizes,
+            first_sizes=self.first_sizes[sequences],
+            example_indices=self.example_indices[sequences],
+            per_sequence={name: values[sequences] for name, values in self.per_sequence.items()},
+            per_piece={name: values[places] for name, values in self.per_piece.items()},
+        )

@@ -354,3 +354,22 @@ def test_what_was_left_out_and_cut_is_told_again(tmp_path, caplog):
         assert "4 of 11 questions are left out: they have no answer" in caplog.text
         assert "2 of 7 questions have more than max_query_length 4 pieces and are cut" in caplog.text
         assert len(caplog.records) == 2 and features.cut == 2
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_what_is_learned_from_is_among_what_is_answered(head):
+    """`to_learn_from` picks the rows that `features` makes in training, and says so where some are left out."""
+    lost = dataclasses.replace(questions()[0], id="lost", answers=(GoldAnswer("nowhere", 3),))
+    examples = [questions()[0], lost, *questions()[1:]]
+    of_head = kind(head)
+    wanted = of_head.features(examples, tokenizer(), training=True)
+    found = of_head.to_learn_from(of_head.features(examples, tokenizer(), training=False), examples)
+    assert 0 < len(wanted) < len(of_head.features(examples, tokenizer(), training=False))
+    for field in ("input_ids", "sizes", "first_sizes", "example_indices"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(wanted, field), err_msg=field)
+    for values in ("per_sequence", "per_piece"):
+        for name, array in getattr(wanted, values).items():
+            np.testing.assert_array_equal(getattr(found, values)[name], array, err_msg=name)
+    with pytest.raises(InputError, match="no answers are given"):
+        unlabelled = [dataclasses.replace(example, answers=None) for example in examples]
+        of_head.to_learn_from(of_head.features(unlabelled, tokenizer(), training=False), unlabelled)

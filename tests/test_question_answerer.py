@@ -161,3 +161,18 @@ def test_what_does_not_fit_is_refused(encoder, trained):
     with pytest.raises(InputError, match="takes metrics by name"):
         answerer.compile(metrics=[tf.keras.metrics.Mean()])
     answerer.compile()
+
+
+def test_contexts_are_tokenised_once_to_be_measured_on(trained, monkeypatch):
+    answerer = trained[0]
+    asked, contexts, answers = questions(4, 8)
+    encoded = []
+    original = type(answerer.tokenizer).encode_with_offsets
+
+    def counting(self, text):
+        encoded.append(text)
+        return original(self, text)
+
+    monkeypatch.setattr(type(answerer.tokenizer), "encode_with_offsets", counting)
+    answerer.evaluate(asked, contexts, answers)
+    assert sorted(encoded) == sorted(set(contexts))

@@ -14,6 +14,7 @@ from albert_tf import finetuning_source, metrics, optimization, task_model
 from albert_tf.batches import Batches, bucket_lengths
 from albert_tf.distribution import fitting_batch, per_replica_batch
 from albert_tf.errors import InputError
+from albert_tf.feature_set import FeatureSet
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
 from albert_tf.pipelines.learner import Batch, Learner
@@ -192,8 +193,9 @@ class Pipeline:
             learner.make_train_function(force=True)
         arguments: dict[str, Any] = {}
         if validation:
-            arguments["validation_data"] = _dataset(self._batches(validation, batch_size))
-            callbacks = [_Scores(self._scorer(validation, batch_size)), *callbacks]
+            labelled, score = self._measures(validation, batch_size)
+            arguments["validation_data"] = _dataset(labelled)
+            callbacks = [_Scores(score), *callbacks]
         return learner.fit(
             batches.training_dataset(seed=seed),
             epochs=epochs,
@@ -207,9 +209,9 @@ class Pipeline:
     def evaluate_examples(self, examples: Sequence[Example], *, batch_size: int = PREDICTION_BATCH) -> dict[str, float]:
         """The loss, Keras' metrics, and the scores by name."""
         batch_size = fitting_batch(batch_size, self._strategy)
-        batches = self._batches(examples, batch_size)
+        batches, score = self._measures(examples, batch_size)
         measured = self._compiled(batches).evaluate(_dataset(batches), verbose=0, return_dict=True)
-        return {**{name: float(value) for name, value in measured.items()}, **self._scorer(examples, batch_size)()}
+        return {**{name: float(value) for name, value in measured.items()}, **score()}
 
     def predict_examples(self, examples: Sequence[Example], *, batch_size: int = PREDICTION_BATCH) -> list[Any]:
         """One `Prediction` for each example, in order."""
@@ -220,11 +222,17 @@ class Pipeline:
             self._predictors[batch_size] = Predictor(self.model, self.kind, self._strategy, batch_size=batch_size)
         return self._predictors[batch_size]
 
-    def _scorer(self, examples: Sequence[Example], batch_size: int) -> Callable[[], dict[str, float]]:
-        """A function that predicts the examples, tokenised once, and gives the scores by name."""
+    def _measures(self, examples: Sequence[Example], batch_size: int) -> tuple[Batches, Callable[[], dict[str, float]]]:
+        """Of examples with labels, tokenised once: batches to measure the loss on, and what gives the scores by name.
+
+        Raises:
+            InputError: a label is missing or wrong, or the replicas cannot share a batch evenly.
+        """
+        per_replica_batch(batch_size, self._strategy)
         predictor, names = self._predictor(batch_size), self._names
         features = self.kind.features(examples, self.tokenizer, training=False)
-        return lambda: self.kind.scores(examples, predictor.of_features(features, examples), names)
+        batches = self._cut(self.kind.to_learn_from(features, examples), batch_size)
+        return batches, lambda: self.kind.scores(examples, predictor.of_features(features, examples), names)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Writes the directory that `from_pretrained` and the commands read; an earlier one is replaced.
@@ -241,7 +249,9 @@ class Pipeline:
             InputError: a label is missing or wrong, or the replicas cannot share a batch evenly.
         """
         per_replica_batch(batch_size, self._strategy)
-        features = self.kind.features(examples, self.tokenizer, training=True)
+        return self._cut(self.kind.features(examples, self.tokenizer, training=True), batch_size)
+
+    def _cut(self, features: FeatureSet, batch_size: int) -> Batches:
         return Batches(features, batch_size, bucket_lengths(self.kind.settings["max_seq_length"]))
 
     def _compiled(self, batches: Batches, total_steps: int | None = None) -> Learner:

@@ -101,6 +101,10 @@ class AnswerKind:
             examples, tokenizer, self.windows, training=training, with_impossible=self._is_answerable
         )
 
+    def to_learn_from(self, features: FeatureSet, examples: Sequence[QuestionExample]) -> FeatureSet:
+        """See `TaskKind`; what `features` leaves out of training is left out here too."""
+        return answer_windows.with_known_answers(features, examples)
+
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """See `TaskKind`; the answerable head also reads `p_mask` [B,S] and, in training, `start_positions` [B]."""
         inputs = model_inputs(batch)

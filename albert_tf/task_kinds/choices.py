@@ -103,6 +103,12 @@ class ChoiceKind:
             warnings=warnings + sequences.warn_of_cut(cut, len(examples), self.max_seq_length),
         )
 
+    def to_learn_from(self, features: FeatureSet, examples: Sequence[ChoiceExample]) -> FeatureSet:
+        """See `TaskKind`."""
+        for example in examples:
+            _check(example, training=True)
+        return features
+
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """See `TaskKind`; each [B,K,S]."""
         del training

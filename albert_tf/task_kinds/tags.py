@@ -74,6 +74,12 @@ class TagKind:
             warnings=sequences.warn_of_cut(made.cut, len(examples), self.max_seq_length),
         )
 
+    def to_learn_from(self, features: FeatureSet, examples: Sequence[TagExample]) -> FeatureSet:
+        """See `TaskKind`."""
+        for example in examples:
+            self._tags_of(example, training=True)
+        return features
+
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """See `TaskKind`."""
         del training

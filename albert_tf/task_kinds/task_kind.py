@@ -40,6 +40,13 @@ class TaskKind(Protocol):
             InputError: an example's label is missing in training or none of the labels; the message names its place.
         """
 
+    def to_learn_from(self, features: FeatureSet, examples: Sequence[Example]) -> FeatureSet:
+        """Of the features that were made of these examples with `training=False`, what can be learned from.
+
+        Raises:
+            InputError: an example's label is missing.
+        """
+
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """What the model reads of a batch as `batches` cuts them: ids, mask and segments, and what this head needs."""
 

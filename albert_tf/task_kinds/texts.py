@@ -72,6 +72,11 @@ class TextKind:
             warnings=warnings + sequences.warn_of_cut(cut, len(examples), self.max_seq_length),
         )
 
+    def to_learn_from(self, features: FeatureSet, examples: Sequence[TextExample]) -> FeatureSet:
+        """See `TaskKind`."""
+        self.label_ids(examples, training=True)
+        return features
+
     def inputs(self, batch: Mapping[str, tf.Tensor], training: bool) -> dict[str, tf.Tensor]:
         """See `TaskKind`."""
         del training
