@@ -52,15 +52,15 @@ class Driver:
 def main() -> None:
     from absl import flags
 
-    from albert_tf import run_finetuning
+    from albert_tf import finetuning_flags, run_finetuning
     from albert_tf.errors import run_main
 
-    run_finetuning.define_flags()
+    finetuning_flags.define_flags()
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)
         flags.FLAGS.unparse_flags()
-        for name in flags.FLAGS.get_key_flags_for_module(run_finetuning):
+        for name in flags.FLAGS.get_key_flags_for_module(finetuning_flags):
             name.unparse()
         sys.argv = ["run_finetuning", *request["arguments"]]
         code: Any = 0

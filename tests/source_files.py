@@ -33,6 +33,26 @@ def scripts() -> tuple[str, ...]:
     )
 
 
+def flag_modules(script: str) -> tuple[str, ...]:
+    """A script and the modules of flags that it imports, and these: where its flags are defined and read."""
+    found = [script]
+    for name in found:
+        imported = {module for module, _ in imports(modules()[name], name)}
+        found += sorted(module for module in imported if module.endswith("_flags") and module not in found)
+    return tuple(found)
+
+
+def defined_flags(tree: ast.AST) -> dict[str, str]:
+    """The flags that a module defines, by name; the value is the name of the DEFINE_ function."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    return {ast.literal_eval(call.args[0]): call.func.attr for call in calls if call.func.attr.startswith("DEFINE_")}
+
+
+def flags_of(script: str) -> dict[str, str]:
+    """The same of a script and its modules of flags."""
+    return {flag: kind for name in flag_modules(script) for flag, kind in defined_flags(modules()[name]).items()}
+
+
 def imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ast.stmt]]:
     """Every import below a node as (dotted name of the module, statement); names of our modules are resolved.
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import itertools
 import json
 import pathlib
-import re
 import sys
 from typing import Any
 
 import pytest
 
+from tests import source_files
 from tests.toy_vocabulary import number_model
 
 
@@ -35,8 +34,7 @@ def load(name: str, repository: pathlib.Path) -> Any:
 
 def known_flags(module: str) -> set[str]:
     """The flags that a script defines."""
-    source = inspect.getsource(importlib.import_module(module))
-    return set(re.findall(r'flags\.DEFINE_\w+\(\s*"(\w+)"', source))
+    return set(source_files.flags_of(module))
 
 
 def summary(least: float, mean: float, most: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Every flag is read by the script that defines it, only scripts define flags, and `--help` works from anywhere."""
+"""Every flag is read, only scripts and their modules of flags define and read some, and `--help` works anywhere."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ from absl import flags
 from tests import source_files
 
 SECONDS_FOR_HELP = 20
-
-
-def defined_flags(tree: ast.AST) -> dict[str, str]:
-    """The flags that a module defines, by name; the value is the name of the DEFINE_ function."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    return {ast.literal_eval(call.args[0]): call.func.attr for call in calls if call.func.attr.startswith("DEFINE_")}
+FLAG_MODULES = {name for script in source_files.scripts() for name in source_files.flag_modules(script)}
 
 
 def read_flags(name: str, tree: ast.AST) -> set[str]:
@@ -42,13 +37,19 @@ def read_flags(name: str, tree: ast.AST) -> set[str]:
     return read
 
 
+def read_flags_of(script: str) -> set[str]:
+    """The same of a script and its modules of flags."""
+    return {
+        flag for name in source_files.flag_modules(script) for flag in read_flags(name, source_files.modules()[name])
+    }
+
+
 @pytest.mark.parametrize("name", source_files.scripts())
 def test_every_flag_is_read(name):
-    tree = source_files.modules()[name]
-    defined = defined_flags(tree)
+    defined = source_files.flags_of(name)
     assert defined, f"{name} defines no flags"
     aliases = {flag for flag, kind in defined.items() if kind == "DEFINE_alias"}
-    read = read_flags(name, tree)
+    read = read_flags_of(name)
     assert set(defined) - aliases - read == set(), f"{name}: flags without effect"
     assert read - set(defined) == set(), f"{name}: unknown flags"
 
@@ -56,10 +57,10 @@ def test_every_flag_is_read(name):
 @pytest.mark.parametrize("name", source_files.scripts())
 def test_settings_made_of_flags_are_used(name):
     """A flag that only becomes a field of a settings object must be read from there."""
-    tree = source_files.modules()[name]
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    trees = [source_files.modules()[module] for module in source_files.flag_modules(name)]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     direct = {node.attr for node in nodes if ast.unparse(node.value) in ("FLAGS", "flags.FLAGS")}
-    through_settings = read_flags(name, tree) & set(defined_flags(tree)) - direct
+    through_settings = read_flags_of(name) & set(source_files.flags_of(name)) - direct
     attributes = {
         node.attr
         for module in source_files.modules().values()
@@ -68,24 +69,31 @@ def test_settings_made_of_flags_are_used(name):
     }
     subscripts = {
         node.slice.value
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     }
     assert through_settings - attributes - subscripts == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(source_files.modules()) - set(source_files.scripts())))
+@pytest.mark.parametrize("name", sorted(set(source_files.modules()) - FLAG_MODULES))
 def test_library_code_takes_arguments(name):
     tree = source_files.modules()[name]
-    assert defined_flags(tree) == {}
+    assert source_files.defined_flags(tree) == {}
     if name != "albert_tf.errors":  # which parses them for the scripts
         names = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute))}
         assert not {text for text in names if text == "FLAGS" or text.endswith(".FLAGS")}
 
 
+def test_modules_of_flags_are_found():
+    modules = source_files.flag_modules("albert_tf.run_finetuning")
+    assert {"albert_tf.run_finetuning", "albert_tf.finetuning_flags", "albert_tf.device_flags"} <= set(modules)
+    assert {"task", "learning_rate", "tpu"} <= set(source_files.flags_of("albert_tf.run_finetuning"))
+
+
 def test_the_check_finds_a_flag_without_effect():
     tree = ast.parse("flags.DEFINE_bool('used', True, '')\nflags.DEFINE_bool('idle', True, '')\nprint(FLAGS.used)")
-    assert set(defined_flags(tree)) - read_flags("script", tree) == {"idle"}
+    assert set(source_files.defined_flags(tree)) - read_flags("script", tree) == {"idle"}
 
 
 def test_help_works_from_anywhere():
@@ -96,7 +104,7 @@ def test_help_works_from_anywhere():
         result = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
         assert result.returncode == 0, f"{name}: {result.stderr}"
         assert time.monotonic() - start < SECONDS_FOR_HELP, name
-        missing = [flag for flag in defined_flags(source_files.modules()[name]) if flag not in result.stdout]
+        missing = [flag for flag in source_files.flags_of(name) if flag not in result.stdout]
         assert not missing, f"{name} --help does not show {missing}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from absl import flags
 
-from albert_tf import config_files, run_pretraining
+from albert_tf import config_files, pretraining_flags
 from albert_tf.config import AlbertConfig
 from data_prep import create_pretraining_data, train_sentencepiece
 
@@ -39,7 +39,7 @@ def test_there_is_one_for_each_released_size():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_pretraining_recipe(size):
-    values = parsed(run_pretraining, f"{size}.flags")
+    values = parsed(pretraining_flags, f"{size}.flags")
     expected = {
         "albert_config_file": size,
         "optimizer": "lamb",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -17,10 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from absl import flags
 
-from albert_tf import run_pretraining
+from albert_tf import pretraining_flags, run_pretraining
 from albert_tf.config import AlbertConfig
 from tests import pretraining_records as toy
+from tests import source_files
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(5, toy.VOCAB_SIZE))]
 COUNTS = [150, 90, 60]
@@ -170,7 +173,7 @@ def test_the_report_tells_everything_before_and_after(data, long_run):
         "is the best guess that does not look at the text",
     ):
         assert expected in text, expected
-    flags = set(re.findall(r"flags\.DEFINE_\w+\(\s*\"(\w+)\"", pathlib.Path(run_pretraining.__file__).read_text()))
+    flags = set(source_files.flags_of("albert_tf.run_pretraining"))
     assert {
         line.split(" = ")[0].strip() for line in text.splitlines() if line.startswith("  ") and " = " in line
     } >= flags
@@ -437,15 +440,18 @@ def test_settings_that_do_not_fit_are_refused_before_the_first_step(data, tmp_pa
 def test_choices_of_the_flags_are_those_of_the_tables():
     from albert_tf import distribution, optimization, schedules
 
-    text = pathlib.Path(run_pretraining.__file__).read_text()
+    values = flags.FlagValues()
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in {*source_files.flags_of("albert_tf.run_pretraining").values()}:
+            patch.setattr(flags, kind, functools.partial(getattr(flags, kind), flag_values=values))
+        pretraining_flags.define_flags()
     for flag, names in (
         ("optimizer", optimization.OPTIMIZERS),
         ("decay_start", schedules.DECAY_STARTS),
         ("distribution_strategy", distribution.STRATEGIES),
         ("mixed_precision", distribution.PRECISIONS),
     ):
-        found = re.search(rf"DEFINE_enum\(\s*\"{flag}\",\s*\S+,\s*(\[[^\]]*\])", text).group(1)
-        assert json.loads(found) == list(names)
+        assert list(values[flag].parser.enum_values) == list(names)
 
 
 def test_the_rate_by_batch_size_follows_the_square_root():

@@ -1,0 +1,108 @@
+"""The task that the flags of run_finetuning name, how its files are read, and the examples in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from absl import flags
+
+from albert_tf import finetuning_data, finetuning_flags, task_file
+from albert_tf.errors import InputError
+from albert_tf.finetuning_data import Split, kind_of_split
+from albert_tf.head_config import HeadConfig
+from albert_tf.tasks import catalogue, choice_file, text_file
+from albert_tf.tasks.task import TRAIN, Task
+
+FLAGS = flags.FLAGS
+
+OWN_FILES = ("text", "text_file", "choice", "choice_file")
+_TEXT_COLUMNS = ("text_column", "text_b_column", "problem_type", "label_separator")
+_CHOICE_COLUMNS = ("choice_columns", "passage_column", "question_column", "first_choice_label")
+_COLUMNS = (*_TEXT_COLUMNS, *_CHOICE_COLUMNS, "label_column", "id_column", "has_header")
+
+
+def find_task(to_do: frozenset[str]) -> Task:
+    """The task that the flags name, or that of a person's own files, read by default as for the training."""
+    name = FLAGS.task.lower().replace("-", "_")
+    if name not in OWN_FILES:
+        finetuning_flags.refuse_flags(_COLUMNS, f"are for your own files (--task=text), not for --task={FLAGS.task}")
+        return catalogue.find_task(FLAGS.task)
+    columns = columns_by_flags()
+    if "train" not in to_do:
+        columns = {**columns_of_model(), **columns}
+    if columns.get("choice_columns") or name.startswith("choice"):
+        finetuning_flags.refuse_flags(_TEXT_COLUMNS, "have no place beside --choice_columns")
+        return choice_file.choice_file_task(
+            choice_file.ChoiceColumns(
+                choices=tuple(columns.get("choice_columns", ())),
+                passage=columns.get("passage_column"),
+                question=columns.get("question_column"),
+                label=columns.get("label_column"),
+                id=columns.get("id_column"),
+                first_label=columns.get("first_choice_label", 0),
+                has_header=columns.get("has_header"),
+            )
+        )
+    finetuning_flags.refuse_flags(_CHOICE_COLUMNS, "need --choice_columns")
+    own = text_file.Columns(
+        columns.get("text_column"),
+        columns.get("text_b_column"),
+        columns.get("label_column"),
+        columns.get("id_column"),
+        columns.get("has_header"),
+    )
+    more = {"problem": columns.get("problem_type"), "separator": columns.get("label_separator")}
+    return text_file.text_file_task(own, **{name: value for name, value in more.items() if value is not None})
+
+
+def columns_by_flags() -> dict[str, Any]:
+    """How a person's own files are to be read, by flag, as far as flags are given."""
+    values = {
+        "text_column": FLAGS.text_column,
+        "text_b_column": FLAGS.text_b_column,
+        "label_column": FLAGS.label_column,
+        "id_column": FLAGS.id_column,
+        "has_header": FLAGS.has_header,
+        "problem_type": FLAGS.problem_type,
+        "label_separator": FLAGS.label_separator,
+        "choice_columns": FLAGS.choice_columns,
+        "passage_column": FLAGS.passage_column,
+        "question_column": FLAGS.question_column,
+        "first_choice_label": FLAGS.first_choice_label,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def columns_of_model() -> dict[str, Any]:
+    """The same as the model to use was trained with them; the problem also where it was trained elsewhere."""
+    directory = task_file.find(FLAGS.output_dir) or (task_file.find(FLAGS.model) if FLAGS.model else None)
+    columns = task_file.read_about(directory).get("columns", {}) if directory else {}
+    head = HeadConfig.read(directory or FLAGS.model or FLAGS.output_dir)
+    return {**({"problem_type": head.problem} if head is not None and head.kind == "classifier" else {}), **columns}
+
+
+def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
+    """The examples of every split that has a part in what is to be done."""
+    files = {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
+    paths = finetuning_data.find_paths(task, FLAGS.data_dir, files)
+    asked = {"dev": FLAGS.do_eval, "test": FLAGS.do_predict}
+    needed = [TRAIN] if "train" in to_do else []
+    needed += [kind for kind, is_asked in asked.items() if is_asked]
+    finetuning_data.check_needed(task, FLAGS.data_dir, paths, needed)
+    chooses_best_step = "train" in to_do and FLAGS.do_eval is not False
+    used = {TRAIN: "train" in to_do, "dev": "eval" in to_do or chooses_best_step, "test": "predict" in to_do}
+    splits = {}
+    for name, path in paths.items():
+        if used[kind_of_split(name)]:
+            most = FLAGS.max_train_examples if name == TRAIN else None
+            splits[name] = finetuning_data.read_split(task, name, path, most=most, seed=FLAGS.seed)
+            finetuning_data.check_labels(task, splits[name])
+    if not splits:
+        finetuning_data.check_needed(task, FLAGS.data_dir, paths, ["dev" if "eval" in to_do else "test"])
+    if TRAIN in splits and FLAGS.early_stop_patience and not any(kind_of_split(name) == "dev" for name in splits):
+        raise InputError(
+            "--early_stop_patience needs scores, and there is no split to compute them on: give --dev_file"
+        )
+    if TRAIN in splits:
+        finetuning_data.warn_of_overlap(splits[TRAIN], [split for name, split in splits.items() if name != TRAIN])
+    return splits
