@@ -165,9 +165,7 @@ class TextClassifier(Pipeline):
         pairs = self.about.get(PAIRS) if pairs is None else pairs
         if pairs is None:
             raise InputError("nothing tells whether this classifier takes single texts or pairs: give pairs=")
-        export_saved_model(
-            directory, self.model, self.tokenizer, kind=self.kind, pairs=pairs
-        )
+        export_saved_model(directory, self.model, self.tokenizer, kind=self.kind, pairs=pairs)
 
     def _examples(self, texts: Iterable[Text], labels: Iterable[Any] | None, name: str = "text") -> list[TextExample]:
         """Examples whose place in messages is "text 3", counted from 0 as in Python.
