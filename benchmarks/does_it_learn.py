@@ -44,6 +44,7 @@ CONFIG = {
 VOCAB_SIZE = 8000
 DATA = {"ngram": 1, "masked_lm_prob": 0.2, "dupe_factor": 2, "eval_fraction": 0.01, "split_sentences": True}
 WARMUP_SHARE = 0.05
+RANDOM_RANGE = 0.02  # of the weights that are not pre-trained: they learn tasks better from it than from the one above
 
 
 class Phase(NamedTuple):
@@ -207,10 +208,12 @@ def finetuned(output: pathlib.Path, data: pathlib.Path, model: pathlib.Path, see
     """Fine-tunes what is not yet; one line of the table for each task and rate."""
     tasks = {name: task._asdict() for name, task in TASKS.items()}
     claim(output / "finetuned", {"finetuning": FINETUNING, "tasks": tasks, "seeds": seeds})
+    random_config = output / "finetuned" / "albert_config.json"
+    files.write_json(random_config, {"vocab_size": VOCAB_SIZE, **CONFIG, "initializer_range": RANDOM_RANGE})
     beginnings = {
         "pre-trained": {"model": model},
         "random": {
-            "albert_config_file": output / "albert_config.json",
+            "albert_config_file": random_config,
             "spm_model_file": output / "vocabulary.model",
         },
     }
