@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import urllib.parse
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 from absl import logging
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
 
 # name -> Keras mixed precision policy; variables, LayerNorm, softmax and logits stay float32 under all of them
@@ -136,7 +136,7 @@ def check_tf_config(environment: Mapping[str, str]) -> None:
     if not text:
         raise InputError(f"the strategy multi_worker needs the environment variable TF_CONFIG, such as {example}")
     try:
-        config = json.loads(text)
+        config = json_text.parse(text)
     except ValueError as error:
         raise InputError(f"TF_CONFIG is not JSON ({error}): it should look like {example}") from error
     cluster = config.get("cluster") if isinstance(config, dict) else None

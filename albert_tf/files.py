@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import IO, Any
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
 from albert_tf.file_lock import held
 
@@ -86,8 +87,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         InputError: the file is missing or is not JSON (the line is named).
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        with open(path, "rb") as file:
+            return json_text.parse(file.read())
     except OSError as error:
         raise InputError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
     except ValueError as error:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from typing import IO, Any
 
-from albert_tf import files
+from albert_tf import files, json_text
 from albert_tf.errors import InputError
 
 
@@ -150,7 +150,7 @@ def read_json(path: str) -> Any:
         InputError: the file is missing or is not JSON.
     """
     try:
-        return json.loads(read_bytes(path).decode("utf-8"))
+        return json_text.parse(read_bytes(path))
     except ValueError as error:
         raise InputError(f"{path} is not a JSON file: {error}") from error
 

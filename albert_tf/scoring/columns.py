@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from albert_tf import json_text
 from albert_tf.answering.answerer import Form, described
 from albert_tf.errors import InputError
 from albert_tf.scoring.source import LINES, Row
@@ -146,5 +146,5 @@ def _instance(form: Form, values: dict[str, Any]) -> dict[str, Any]:
         value = values[given.name]
         if given.is_list and isinstance(value, str):
             with contextlib.suppress(ValueError):  # what it is instead is told where all instances are checked
-                values[given.name] = json.loads(value)
+                values[given.name] = json_text.parse(value)
     return values

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
-import json
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from albert_tf import storage
+from albert_tf import json_text, storage
 from albert_tf.errors import InputError
+from albert_tf.json_text import JsonFault, shown
 from albert_tf.tasks import rows
-from albert_tf.tasks.json_records import shown
 
 STANDARD_INPUT = "-"
 LINES, TSV, CSV, JSONL = "lines", "tsv", "csv", "jsonl"
@@ -147,9 +146,9 @@ class Source:
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{place}: not JSON: {error}") from error
+                value = json_text.parse(line)
+            except JsonFault as error:
+                raise InputError(f"{place}: not JSON: {error.reason} at column {error.column}") from error
             if not isinstance(value, dict):
                 raise InputError(f"{place} must be a JSON object, but is {shown(value)}")
             yield Row(place, value)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
 from albert_tf.head_config import SINGLE_LABEL
+from albert_tf.json_text import shown
 from albert_tf.tasks import json_records, rows, tables
 from albert_tf.tasks.examples import Example, TextExample
-from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.rows import Row, place
 from albert_tf.tasks.submissions import write_clue
 from albert_tf.tasks.task import Task
@@ -92,7 +92,7 @@ def _is_json(path: str) -> bool:
     if path.endswith((".json", ".jsonl")) or first == "[":
         return True
     try:
-        return first.startswith("{") and isinstance(json.loads(first), dict)
+        return first.startswith("{") and isinstance(json_text.parse(first), dict)
     except ValueError:
         return False
 

@@ -8,9 +8,9 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
+from albert_tf.json_text import shown
 from albert_tf.tasks import rows, tables
 from albert_tf.tasks.examples import ChoiceExample, Example
-from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.tables import Column, Line
 from albert_tf.tasks.task import Task

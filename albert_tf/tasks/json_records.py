@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
+from albert_tf.json_text import JsonFault, shown
 from albert_tf.tasks import rows
 
 
@@ -78,15 +79,9 @@ def read_value(path: str) -> Any:
         InputError: it cannot be read, or is no JSON (the line is named).
     """
     try:
-        return json.loads(rows.read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{rows.place(path, error.lineno)}: not JSON: {_reason(error)}") from error
-
-
-def shown(value: Any) -> str:
-    """A JSON value for a message, cut to one line."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+        return json_text.parse(rows.read_text(path))
+    except JsonFault as error:
+        raise InputError(f"{rows.place(path, error.line)}: not JSON: {_reason(error)}") from error
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -95,12 +90,12 @@ def _as_list(value: Any) -> list[Any]:
 
 def _parse(line: str, place: str) -> Any:
     try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not JSON: {_reason(error)} at column {error.colno}") from error
+        return json_text.parse(line)
+    except JsonFault as error:
+        raise InputError(f"{place}: not JSON: {_reason(error)} at column {error.column}") from error
 
 
-def _reason(error: json.JSONDecodeError) -> str:
-    if error.msg != "Extra data":
-        return error.msg
+def _reason(error: JsonFault) -> str:
+    if error.reason != "Extra data":
+        return error.reason
     return "behind the value another one begins (several need a line each, or one list around all of them)"

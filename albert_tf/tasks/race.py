@@ -8,9 +8,10 @@ from typing import Any
 
 from albert_tf import storage
 from albert_tf.errors import InputError
+from albert_tf.json_text import shown
 from albert_tf.tasks import json_records, rows
 from albert_tf.tasks.examples import ChoiceExample, Example
-from albert_tf.tasks.json_records import Record, shown
+from albert_tf.tasks.json_records import Record
 from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.task import Task
 

@@ -6,6 +6,7 @@ no other: U+2028 and the like belong to texts), empty lines at the end of the fi
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Collection, Sequence
@@ -47,8 +48,9 @@ def read_text(path: str) -> str:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path} is not a whole gzip file: {error}") from error
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(

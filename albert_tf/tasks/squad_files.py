@@ -9,15 +9,16 @@ Every text is taken as it stands, spaces at its ends too. An answer that does no
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from absl import logging
 
-from albert_tf import storage
+from albert_tf import json_text
 from albert_tf.errors import InputError
+from albert_tf.json_text import JsonFault, shown
+from albert_tf.tasks import rows
 from albert_tf.tasks.examples import GoldAnswer, QuestionExample
 
 NOWHERE = -1  # the start of an answer that its file gives no place for
@@ -49,8 +50,8 @@ def read_questions(path: str) -> list[QuestionExample]:
     """
     path = os.fspath(path)
     try:
-        root = json.loads(storage.read_bytes(path))  # of bytes, it takes a byte order mark too
-    except ValueError as error:
+        root = json_text.parse(rows.read_text(path))
+    except JsonFault as error:
         raise InputError(f"{path} is not a JSON file: {error}") from error
     examples = list(_cmrc_questions(root, path) if isinstance(root, list) else _squad_questions(root, path))
     _report(examples, path)
@@ -134,20 +135,15 @@ def _items(parent: Any, key: str, place: str) -> Iterator[tuple[Any, str]]:
 def _value(parent: Any, key: str, kind: type, place: str, default: Any = _REQUIRED) -> Any:
     """`parent[key]`, if it is of that kind; `default` where the key is missing."""
     if not isinstance(parent, dict):
-        raise InputError(f"{place} is {_shown(parent)}, but must be an object with {key!r}, as SQuAD files have it")
+        raise InputError(f"{place} is {shown(parent)}, but must be an object with {key!r}, as SQuAD files have it")
     value = parent.get(key)
     if value is None and default is not _REQUIRED:
         return default
     if value is None:
         raise InputError(f"{place} has no {key!r}, which SQuAD files have there")
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"{place}: {key!r} is {_shown(value)}, but must be {_KINDS[kind]}")
+        raise InputError(f"{place}: {key!r} is {shown(value)}, but must be {_KINDS[kind]}")
     return value
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _report(examples: list[QuestionExample], path: str) -> None:

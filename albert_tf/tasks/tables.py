@@ -12,8 +12,8 @@ from typing import Any, Union
 from absl import logging
 
 from albert_tf.errors import InputError
+from albert_tf.json_text import shown
 from albert_tf.tasks import json_records, rows
-from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.rows import Row, place
 
 Column = Union[str, int]

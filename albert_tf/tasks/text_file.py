@@ -12,11 +12,12 @@ import json
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
 from albert_tf.head_config import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from albert_tf.json_text import JsonFault, shown
 from albert_tf.tasks import rows, tables
 from albert_tf.tasks.examples import Example, TextExample
-from albert_tf.tasks.json_records import shown
 from albert_tf.tasks.submissions import write_labels
 from albert_tf.tasks.tables import Column, Line, Table
 from albert_tf.tasks.task import Task
@@ -212,9 +213,11 @@ def _class(value: Any, where: str) -> str:
 def _several(value: Any, where: str, separator: str) -> tuple[str, ...]:
     if isinstance(value, str) and value.startswith("["):
         try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise InputError(f"{where}: the labels {value!r} are not a JSON list: {error}") from error
+            value = json_text.parse(value)
+        except JsonFault as error:
+            raise InputError(
+                f"{where}: the labels {value!r:.60} are not a JSON list: {error.reason} at column {error.column}"
+            ) from error
     if isinstance(value, str):
         value = [part.strip() for part in value.split(separator)]
     values = value if isinstance(value, list) else [value]

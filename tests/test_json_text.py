@@ -1,0 +1,88 @@
+"""Faults of JSON are told with their line and column, whichever they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from albert_tf import files, json_text, storage
+from albert_tf.errors import InputError
+from albert_tf.tasks.catalogue import find_task
+from albert_tf.tasks.json_records import read_records
+from albert_tf.tasks.text_file import MULTI_LABEL, text_file_task
+
+DEEP, LONG = "[" * 30_000, "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line", "column"),
+    [
+        ('{"a":\n 1,\n x}', "Expecting property name", 3, 2),
+        ("[1]\n[2]", "Extra data", 2, 1),
+        ('{"]": "[[\\"",\n"b": ' + DEEP, "too deeply nested", 2, 30_005),
+        ('{"a": 1,\n"b": [2, -' + LONG + "]}", "a number has 5000 digits", 2, 11),
+        (b"\xef\xbb\xbf[1,\n\n\xc3\xa4\xff]", "the byte 0xff is not UTF-8: save the file as UTF-8", 3, 2),
+    ],
+)
+def test_a_fault_has_its_place(text, reason, line, column):
+    with pytest.raises(json_text.JsonFault, match=reason) as caught:
+        json_text.parse(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert str(caught.value).endswith(f"(line {line}, column {column})")
+
+
+def test_values_are_those_of_the_standard_library():
+    value = {"ä": [1, 2.5, None, True, "\u2028"], "b": {"c": "[[["}}
+    text = json.dumps(value, ensure_ascii=False)
+    assert json_text.parse(text) == json_text.parse(text.encode()) == json_text.parse(text.encode("utf-8-sig")) == value
+
+
+@pytest.mark.parametrize("depth", [10, 900, 30_000])
+def test_a_nested_value_is_shown_on_one_line(depth):
+    value = "x"
+    for _ in range(depth):
+        value = [value]
+    assert len(json_text.shown(value)) <= 61
+
+
+@pytest.mark.parametrize(("bad", "reason"), [(DEEP, "too deeply nested"), (LONG, "a number has 5000 digits")])
+def test_every_reader_of_files_tells_the_line(tmp_path, bad, reason):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "x", "label": 1}\n{"text": ' + bad)
+    readers = {
+        find_task("text_file").read: rf"a\.jsonl, line 2: not JSON: .*{reason}",
+        read_records: rf"a\.jsonl, line 2: not JSON: .*{reason}",
+        find_task("afqmc").read: rf"a\.jsonl, line 2: not JSON: .*{reason}",
+    }
+    for reader, message in readers.items():
+        with pytest.raises(InputError, match=message):
+            reader(str(path))
+    path.write_text('{\n"data": ' + bad)
+    readers = {
+        find_task("squad1.1").read: rf"a\.jsonl is not a JSON file: .*{reason}.*line 2, column",
+        find_task("race").read: rf"a\.jsonl, line 2: not JSON: .*{reason}",
+        find_task("dream").read: rf"a\.jsonl, line 2: not JSON: .*{reason}",
+        files.read_json: rf"a\.jsonl is not a JSON file: .*{reason}.*line 2, column",
+        storage.read_json: rf"a\.jsonl is not a JSON file: .*{reason}.*line 2, column",
+    }
+    for reader, message in readers.items():
+        with pytest.raises(InputError, match=message):
+            reader(str(path))
+
+
+def test_a_cell_with_labels_is_cut_in_the_message(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"text\tlabel\nx\t{DEEP}\n")
+    with pytest.raises(InputError, match="line 2: the labels .* are not a JSON list: .*too deeply nested") as caught:
+        text_file_task(problem=MULTI_LABEL).read(str(path))
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("task", ["squad2.0", "cmrc2018", "race", "text_file"])
+def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, task, mark):
+    path = tmp_path / "a.json"
+    path.write_bytes(mark + '{"data":\n[{"title": "ü"}]}'.encode("latin-1"))
+    with pytest.raises(InputError, match=r"a\.json, line 2: the byte 0xfc is not UTF-8: save the file as UTF-8"):
+        find_task(task).read(str(path))
