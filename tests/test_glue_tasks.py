@@ -9,6 +9,7 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.tasks.catalogue import TASKS, find_task
+from albert_tf.tasks.text_file import Columns, text_file_task
 
 # Rows and labels as the README beside the files counts them.
 REAL = {
@@ -250,3 +251,17 @@ def test_heads_and_starting_points():
     assert find_task("cola").head_config().problem == "single_label_classification"
     assert {task.name for task in TASKS.values() if task.start_from == "mnli"} == {"rte", "sts-b", "mrpc"}
     assert all(task.metrics and task.words and task.files["train"] for task in TASKS.values())
+
+
+def test_quoted_cells_are_told_with_a_way_to_read_them(tmp_path):
+    """The original file of QQP: what the message says to do reads it, line ends in its cells included."""
+    path = tmp_path / "quora.tsv"
+    header = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
+    body = ["0", "1", "2", "Who\nis it?", 'The ""who""?', "1"]
+    path.write_text("".join("\t".join(f'"{cell}"' for cell in cells) + "\n" for cells in (header, body)))
+    flags = "--task=text --text_column=question1 --text_b_column=question2 --label_column=is_duplicate"
+    with pytest.raises(InputError, match=f"line 1: the cells are in double quotes.*save this one as .csv.*{flags}"):
+        find_task("qqp").read(str(path))
+    own = text_file_task(Columns("question1", "question2", "is_duplicate"))
+    (example,) = own.read(str(path.rename(tmp_path / "quora.csv")))
+    assert (example.text_a, example.text_b, example.label) == ("Who\nis it?", 'The "who"?', "1")

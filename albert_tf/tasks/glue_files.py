@@ -6,6 +6,7 @@ Columns are found by the names in the header, so the same reader takes train, de
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from albert_tf.errors import InputError
 from albert_tf.tasks import rows
@@ -129,12 +130,24 @@ def _columns(header: Row, path: str, layout: Layout) -> _Columns:
     label = _find(found, layout.label, path)
     foreign = label is None and any(name in _LABEL_COLUMNS for name in found)
     if text_a is None or (layout.text_b and text_b is None) or foreign:
+        if all(re.fullmatch('".*"', cell) for cell in header.cells):
+            raise InputError(
+                f"{place(path, header.line)}: the cells are in double quotes, and those of {layout.title}'s files are "
+                f"not: take GLUE's own files, or save this one as .csv and read it as your own (--task=text "
+                f"{_flags_for(layout)})"
+            )
         expected = [names[0] for names in (layout.text_a, layout.text_b) if names]
         raise InputError(
             f"{place(path, header.line)}: {layout.title} needs a header with the columns {', '.join(expected)} and, "
             f"where there are labels, {layout.label[0]}; found {rows.names(header.cells)}: is it another task's file?"
         )
     return _Columns(text_a, text_b, label, _find(found, layout.ids, path))
+
+
+def _flags_for(layout: Layout) -> str:
+    """How a file with this task's columns is read as a person's own."""
+    columns = {"text_column": layout.text_a, "text_b_column": layout.text_b, "label_column": layout.label}
+    return " ".join(f"--{flag}={names[0]}" for flag, names in columns.items() if names)
 
 
 def _find(found: list[str], wanted: tuple[str, ...], path: str) -> int | None:
