@@ -49,6 +49,19 @@ def test_without_a_header_texts_come_first_and_the_label_last(shared, name):
     assert find_labels(find_task("text_file"), examples) == task.labels
 
 
+def test_a_file_of_choices_is_told_the_flags_for_it(read):
+    row = {"passage": "It rained.", "question": "Did it?", "choices": ["yes", "no"], "label": 0}
+    with pytest.raises(InputError, match="--choice_columns, --question_column, --passage_column"):
+        read("a.jsonl", json.dumps(row))
+
+
+@pytest.mark.parametrize("name", ["text", "text_file", "Text-File"])
+def test_own_files_are_a_task_of_either_name(name):
+    assert find_task(name).name == "text_file"
+    with pytest.raises(InputError, match=r"there is no task 'nonsense': the tasks are .*, text$"):
+        find_task("nonsense")
+
+
 def test_a_label_in_the_first_column_is_named_by_its_number(shared):
     path = str(shared / "data" / "cls_de_10kgnad" / "test_part1.tsv.gz")
     task = text_file_task(Columns(label=0))

@@ -39,6 +39,7 @@ _ALIASES = {
     "conll2003": "conll",
     "ner": "conll",
     "tagging": "conll",
+    "text": "text_file",
 }
 
 
@@ -54,7 +55,8 @@ def find_task(name: str) -> Task:
             return task
     if key in _ALIASES:
         return TASKS[_ALIASES[key]]
-    raise InputError(f"there is no task {name!r}: the tasks are {', '.join(TASKS)}")
+    usual = ["text" if task.name == text_file.TEXT_FILE.name else task.name for task in TASKS.values()]
+    raise InputError(f"there is no task {name!r}: the tasks are {', '.join(usual)}")
 
 
 def _key(name: str) -> str:

@@ -181,8 +181,9 @@ def _find(table: Table, columns: Columns) -> _Found:
     if len(others) != 1:
         raise InputError(
             f"{table.path} has {table.width} column(s) ({table.shown_names}), and which of them are texts cannot be "
-            "told: name the columns of the text and of the label (--text_column, --label_column), or give their "
-            "numbers counted from 0"
+            "told: name the columns of the text and of the label (--text_column, --label_column), or those of "
+            "questions with choices (--choice_columns, --question_column, --passage_column), or give their numbers "
+            "counted from 0"
         )
     return _Found(others[0], text_b, label, identifier)
 
