@@ -146,3 +146,10 @@ def test_settings():
         TagKind(HEAD, max_seq_length=128, doc_stride=0)
     with pytest.raises(InputError, match="max_seq_length is 2"):
         TagKind(HEAD, max_seq_length=2)
+
+
+def test_a_wrong_tag_is_told_with_the_line_of_its_word(tokenizer):
+    places = ("train.txt, line 3", "train.txt, line 4")
+    example = TagExample("0", ("the", "house"), ("O", "B-ORG"), places[0], places)
+    with pytest.raises(InputError, match="train.txt, line 4: the label is 'B-ORG', but must be one of O, B-PER"):
+        TagKind(HEAD, max_seq_length=16).features([example], tokenizer, training=True)

@@ -107,3 +107,8 @@ def test_bad_lines_are_told_with_file_and_line(read, content, task, message):
 def test_a_file_without_tags_cannot_be_trained_on(read):
     with pytest.raises(InputError, match=r"has 0 label\(s\)"):
         find_labels(CONLL, read("The\ncat\n"))
+
+
+def test_every_word_has_its_line(read):
+    lines = [[place.rsplit(" ", 1)[1] for place in example.word_places] for example in read(CONLL_2003)]
+    assert lines == [["3", "4", "5"], ["7", "8"], ["12", "13"]]

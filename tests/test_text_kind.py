@@ -153,3 +153,13 @@ def test_settings_that_a_kind_does_not_have():
 def test_a_head_without_names_has_numbers(tokenizer):
     kind = TextKind(HeadConfig("classifier", 2), max_seq_length=32)
     assert kind.features([example(0, "1")], tokenizer, training=True).per_sequence["label_ids"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "labels, label, is_hinted", [(("0.5", "-2"), "0.118", True), (("0.5", "-2"), "x", False), (("a", "2"), "3", False)]
+)
+def test_amounts_taken_for_classes_are_told_of_regressions(labels, label, is_hinted, tokenizer):
+    kind = TextKind(HeadConfig("classifier", labels=labels), max_seq_length=32)
+    with pytest.raises(InputError, match="line 2: the label is") as caught:
+        kind.features([example(0, label)], tokenizer, training=False)
+    assert ("--problem_type=regression" in str(caught.value)) == is_hinted

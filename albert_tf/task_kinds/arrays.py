@@ -31,8 +31,8 @@ def place_of(example: Any) -> str:
     return getattr(example, "place", "") or f"example {example.id}"
 
 
-def label_id_of(label: Any, numbers: Mapping[str, int], example: Any) -> int:
-    """The number of a label.
+def label_id_of(label: Any, numbers: Mapping[str, int], place: str) -> int:
+    """The number of a label that stands at a place.
 
     Raises:
         InputError: it is none of them; the message says where and names them.
@@ -40,5 +40,17 @@ def label_id_of(label: Any, numbers: Mapping[str, int], example: Any) -> int:
     number = numbers.get(label)
     if number is None:
         known = ", ".join(list(numbers)[:20]) + (" and others" if len(numbers) > 20 else "")
-        raise InputError(f"{place_of(example)}: the label is {label!r}, but must be one of {known}")
+        amounts = all(map(_is_number, (label, *numbers)))
+        hint = (
+            ": if they are amounts and no classes, it is a regression (--problem_type=regression)" if amounts else ""
+        )
+        raise InputError(f"{place}: the label is {label!r}, but must be one of {known}{hint}")
     return number
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True

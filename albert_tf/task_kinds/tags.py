@@ -143,4 +143,5 @@ class TagKind:
             return np.full(len(example.words), NO_LABEL, np.int32)
         if len(example.tags) != len(example.words):
             raise InputError(f"{place_of(example)}: {len(example.words)} words, but {len(example.tags)} tags")
-        return np.array([label_id_of(tag, self._tag_ids, example) for tag in example.tags], np.int32)
+        places = example.word_places or (place_of(example),) * len(example.tags)
+        return np.array([label_id_of(tag, self._tag_ids, where) for tag, where in zip(example.tags, places)], np.int32)

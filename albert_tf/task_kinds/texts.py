@@ -131,7 +131,7 @@ class TextKind:
 
     def _class(self, example: TextExample | TextPrediction) -> int:
         label = example.label
-        return NO_LABEL if label is None else label_id_of(label, self._label_ids, example)
+        return NO_LABEL if label is None else label_id_of(label, self._label_ids, place_of(example))
 
     def _several(self, example: TextExample | TextPrediction) -> list[float]:
         if example.label is None:
@@ -140,7 +140,7 @@ class TextKind:
             raise InputError(f"{place_of(example)}: the labels are {example.label!r}, but must be a list of labels")
         row = [0.0] * len(self._labels)
         for label in example.label:
-            row[label_id_of(label, self._label_ids, example)] = 1.0
+            row[label_id_of(label, self._label_ids, place_of(example))] = 1.0
         return row
 
     def _number(self, example: TextExample | TextPrediction) -> float:

@@ -86,15 +86,22 @@ class QuestionExample:
 
 @dataclasses.dataclass(frozen=True)
 class TagExample:
-    """A sentence of words, each with one tag, "B-PER" for one."""
+    """A sentence of words, each with one tag, "B-PER" for one.
+
+    Attributes:
+        id, words, tags: as in the file.
+        place: where the sentence begins, for messages.
+        word_places: where each word stands, for messages; empty where the words have no lines of their own.
+    """
 
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     place: str = ""
+    word_places: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
 
-_FOR_MESSAGES = ("place", "title")  # parts of an example that nothing is learned from
+_FOR_MESSAGES = ("place", "word_places", "title")  # parts of an example that nothing is learned from
 Example = Union[TextExample, ChoiceExample, QuestionExample, TagExample]
 
 

@@ -92,7 +92,8 @@ def _example(sentence: Sequence[Row], index: int, path: str, word_column: int, t
     if tag_column is not None and len(sentence[0].cells) > 1:
         tags = tuple(_cell(row, tag_column, path, "tag") for row in sentence)
     words = tuple(_cell(row, word_column, path, "word") for row in sentence)
-    return TagExample(str(index), words, tags, place(path, sentence[0].line))
+    places = tuple(place(path, row.line) for row in sentence)
+    return TagExample(str(index), words, tags, places[0], places)
 
 
 def _cell(row: Row, column: int, path: str, what: str) -> str:
