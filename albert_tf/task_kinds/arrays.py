@@ -41,9 +41,7 @@ def label_id_of(label: Any, numbers: Mapping[str, int], place: str) -> int:
     if number is None:
         known = ", ".join(list(numbers)[:20]) + (" and others" if len(numbers) > 20 else "")
         amounts = all(map(_is_number, (label, *numbers)))
-        hint = (
-            ": if they are amounts and no classes, it is a regression (--problem_type=regression)" if amounts else ""
-        )
+        hint = ": if they are amounts and no classes, it is a regression (--problem_type=regression)" if amounts else ""
         raise InputError(f"{place}: the label is {label!r}, but must be one of {known}{hint}")
     return number
 
