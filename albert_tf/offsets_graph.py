@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
 from albert_tf import text_cleanup, tokenization_graph, wordpiece
 from albert_tf.character_offsets import UNDERLINE
@@ -113,6 +112,8 @@ class SentencePieceOffsets(tf.Module):
         super().__init__(name="sentencepiece_offsets")
         self._do_lower_case = tokenizer.do_lower_case
         self._keep_accents = tokenizer.keep_accents
+        import tensorflow_text
+
         self._sentencepiece = tensorflow_text.SentencepieceTokenizer(model=tokenizer.model_proto, out_type=tf.int32)
         # Where the model's normaliser would put several characters for one, a piece may end among them, and the bytes
         # that TensorFlow Text tells do not: they are put there before.

@@ -17,7 +17,6 @@ from itertools import chain
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
 from albert_tf import text_cleanup, wordpiece
 from albert_tf.tokenization import SentencePieceTokenizer
@@ -40,6 +39,8 @@ class SentencePieceGraph(tf.Module):
         self._do_lower_case = tokenizer.do_lower_case
         self._keep_accents = tokenizer.keep_accents
         self._replacements = RowTable(tokenizer.replacement_rows())
+        import tensorflow_text
+
         self._sentencepiece = tensorflow_text.SentencepieceTokenizer(model=tokenizer.model_proto, out_type=tf.int32)
 
     @tf.function(input_signature=[_TEXTS])
@@ -68,6 +69,8 @@ class WordPieces(tf.Module):
             ),
             num_oov_buckets=1,
         )
+        import tensorflow_text
+
         self._wordpiece = tensorflow_text.WordpieceTokenizer(
             self._table,
             unknown_token=wordpiece.SPECIAL_PIECES[1],

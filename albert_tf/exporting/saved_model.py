@@ -79,7 +79,7 @@ def make_parts(
     """See `export_saved_model`."""
     positions = model.config.max_position_embeddings
     settings = dict(kind.settings) if kind else {}
-    length = max_seq_length or settings.get("max_seq_length") or min(_LONGEST, positions)
+    length = max_seq_length or min(settings.get("max_seq_length") or _LONGEST, positions)
     if length > positions:
         raise InputError(f"max_seq_length is {length}, but the model has {positions} positions: give at most that")
     if model.head.kind in task_kinds.CLASSES:
