@@ -64,7 +64,6 @@ def answers(tmp_path_factory):
     return found
 
 
-@pytest.mark.skip(reason="its way of comparing padded rows is being mended")
 @pytest.mark.parametrize("name", HEADS)
 def test_a_row_answers_the_same_alone_and_in_company(name, answers):
     _, _, together, alone, _, _ = answers[name]
@@ -169,7 +168,6 @@ def test_words_are_tagged_as_by_the_object(answers):
     assert np.shape(ids["probabilities"]) == (1, 8, 3)
 
 
-@pytest.mark.skip(reason="its way of comparing padded rows is being mended")
 @pytest.mark.parametrize("name", ["AlbertForMaskedLM", "AlbertForPreTraining"])
 def test_gaps_are_filled_as_by_the_model(name, answers):
     model, tokenizer, outputs, _, ids, _ = answers[name]
