@@ -30,6 +30,10 @@ from albert_tf.tokenizer import Tokenizer
 LONGEST = 512  # pieces of a sequence, where the source does not tell
 
 
+class NoHead(InputError):
+    """A model has no head for a task, or one that was never trained."""
+
+
 class TaskModel(NamedTuple):
     """All that answers need.
 
@@ -93,7 +97,7 @@ def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:
     checkpoint = read_checkpoint(directory or given)
     head = checkpoint.head
     if head is None or head.kind not in catalogue.CLASSES:
-        raise InputError(
+        raise NoHead(
             f"{given} has no head for a task: give a fine-tuned model, such as OUTPUT_DIR/{MODEL} of "
             "albert_tf.run_finetuning"
         )
@@ -101,7 +105,7 @@ def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:
         raise InputError(f"{given} does not tell the sizes of its model: put its {CONFIG_FILE} beside it")
     model = model_class(head).from_checkpoint(checkpoint, head, checkpoint.config)
     if model.load_report.missing:
-        raise InputError(f"{given} has no {next(iter(model.load_report.missing))}: its head was never trained")
+        raise NoHead(f"{given} has no {next(iter(model.load_report.missing))}: its head was never trained")
     if model.vocabulary is None:
         raise InputError(f"{given} has no vocabulary: albert_tf.convert with --vocabulary puts one beside a model")
     tokenizer = model.vocabulary.tokenizer()

@@ -44,6 +44,7 @@ class Pipeline:
     """
 
     heads: ClassVar[tuple[str, ...]]  # kinds of heads that a subclass works with
+    begins_with: ClassVar[str] = "new_head=True"  # the argument of `from_pretrained` for a new head
     recipe_name: ClassVar[str]  # in `tasks.recipes`: where rate, warm-up, dropout and lengths come from
     metric_names: ClassVar[tuple[str, ...]] = tuple(metrics.METRICS)
 
@@ -68,7 +69,13 @@ class Pipeline:
     @classmethod
     def _load(cls, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> Any:
         """The fine-tuned model at `path`, with some settings of its kind changed."""
-        return cls(*task_model.load(path, **settings))
+        try:
+            return cls(*task_model.load(path, **settings))
+        except task_model.NoHead as error:
+            raise InputError(
+                f"{error}; {cls.__name__}.from_pretrained(..., {cls.begins_with}) begins with a head that has yet to "
+                "learn"
+            ) from error
 
     @classmethod
     def _begin(

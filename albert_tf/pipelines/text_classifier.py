@@ -56,6 +56,7 @@ class TextClassifier(Pipeline):
     """
 
     heads = ("classifier",)
+    begins_with = "labels=[…]"
     recipe_name = "text_file"
 
     @classmethod

@@ -35,6 +35,7 @@ class TokenTagger(Pipeline):
     """Words in, tags out: names, parts of speech; learns from sentences whose tags are known."""
 
     heads = ("tagger",)
+    begins_with = "labels=[…]"
     recipe_name = "conll"
 
     @classmethod
