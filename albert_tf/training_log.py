@@ -88,7 +88,8 @@ def loss_scale_line(loss_scale: LossScale | None, interval: Mapping[str, float])
     """What a log line tells of a loss scale; nothing without one. The interval has `taken`."""
     if loss_scale is None:
         return {}
-    return {"loss_scale": float(loss_scale.value), "skipped_updates": interval[STEPS] - interval["taken"]}
+    value = tf.convert_to_tensor(loss_scale.value)  # under a strategy with several replicas it is no number
+    return {"loss_scale": float(value), "skipped_updates": interval[STEPS] - interval["taken"]}
 
 
 def loss_scale_variables(loss_scale: LossScale | None) -> dict[str, tf.Variable]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import optimization
+from albert_tf import optimization, training_log
 from albert_tf.loss_scale import LossScale, all_finite
 from tests import logical_devices
 
@@ -127,3 +127,10 @@ def test_compiles_on_one_device():
     after = named["kernel"].numpy().copy()
     assert not bool(step(tf.constant([1.0, np.nan])))
     np.testing.assert_array_equal(named["kernel"].numpy(), after)
+
+
+def test_the_log_tells_it_on_several_replicas():
+    with logical_devices.mirrored().scope():
+        scale = LossScale(2.0**10)
+    line = training_log.loss_scale_line(scale, {training_log.STEPS: 5.0, "taken": 3.0})
+    assert line == {"loss_scale": 1024.0, "skipped_updates": 2.0}
