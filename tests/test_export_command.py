@@ -60,6 +60,7 @@ def exported(tmp_path_factory) -> tuple[pathlib.Path, str]:
 
 @functools.cache
 def loaded(directory: pathlib.Path):
+    pytest.importorskip("tensorflow_text")
     return tf.saved_model.load(str(directory))
 
 
@@ -92,8 +93,9 @@ def test_all_other_operations_are_in_plain_tensorflow(exported):
 
 
 def test_saved_model_cli_shows_the_signatures(exported, monkeypatch, capsys):
-    import tensorflow_text  # noqa: F401 - its operations
     from tensorflow.python.tools import saved_model_cli
+
+    pytest.importorskip("tensorflow_text")
 
     arguments = ["saved_model_cli", "show", "--dir", str(exported[0] / "1"), "--tag_set", "serve", "--all"]
     monkeypatch.setattr(sys, "argv", arguments)
