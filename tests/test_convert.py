@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,13 +16,16 @@ from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
 from tests import toy_vocabulary
 from tests.checkpoint_files import random_weights, small_config, write_tf1
+from tests.script_driver import Driver
 
 VOCABULARY = Vocabulary("30k-clean.model", pathlib.Path(toy_vocabulary.number_model()).read_bytes())
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "albert_tf.convert", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+@pytest.fixture(scope="module")
+def driver():
+    made = Driver("albert_tf.convert")
+    yield made
+    made.close()
 
 
 def checkpoint(config=None, head=None) -> Checkpoint:
@@ -40,7 +40,7 @@ def assert_same(found: Checkpoint, expected: Checkpoint) -> None:
     assert found.config == expected.config
 
 
-def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_and_goes_back(tmp_path):
+def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_and_goes_back(driver, tmp_path):
     source = checkpoint()
     slots = {f"{name}/{slot}": value for name, value in source.weights.items() for slot in ("adam_m", "adam_v")}
     foreign = {"cls/squad/output_weights": np.ones((2, 24), np.float32), "my/own/thing": np.ones(3, np.float32)}
@@ -50,17 +50,15 @@ def test_a_released_checkpoint_with_slots_and_a_foreign_head_becomes_portable_an
     )
     source.config.to_json_file(tmp_path / "released" / "albert_config.json")
     (tmp_path / "released" / "30k-clean.model").write_bytes(VOCABULARY.data)
-    done = run("--input", tmp_path / "released", "--output", tmp_path / "portable")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    text = driver.run("--input", tmp_path / "released", "--output", tmp_path / "portable")
+    lines = text.splitlines()
     assert f"  ignored: {len(slots)} slots, global_step" in lines
     unused = [line.split()[2] for line in lines if line.startswith("  not used: ")]
     assert unused == ["cls/squad/output_weights", "my/own/thing"]
     parameters = sum(value.size for value in source.weights.values())
     count = len(source.weights)
     assert lines[-1] == f"wrote {tmp_path / 'portable'} (portable): {count} variables, {parameters:,} parameters"
-    back = run("--input", tmp_path / "portable", "--output", tmp_path / "back", "--to=tf1")
-    assert back.returncode == 0, back.stderr
+    driver.run("--input", tmp_path / "portable", "--output", tmp_path / "back", "--to=tf1")
     expected = source.replace(weights={**source.weights, **foreign})
     assert_same(read_checkpoint(tmp_path / "back"), expected)
     assert (tmp_path / "back" / "30k-clean.model").read_bytes() == VOCABULARY.data
@@ -91,13 +89,12 @@ def test_a_portable_directory_keeps_everything(tmp_path, head, sharing):
     assert (tmp_path / "model" / "config.json").exists() == held
 
 
-def test_what_the_target_cannot_hold_is_changed_exactly_and_said(tmp_path):
+def test_what_the_target_cannot_hold_is_changed_exactly_and_said(driver, tmp_path):
     source = checkpoint(small_config(parameter_sharing="attention"))
     portable.write(source, tmp_path / "model")
     for form in ("huggingface", "tf1"):
-        done = run("--input", tmp_path / "model", "--output", tmp_path / form, f"--to={form}")
-        assert done.returncode == 0, done.stderr
-        assert any(line.startswith("note: ") and "attention" in line for line in done.stdout.splitlines())
+        text = driver.run("--input", tmp_path / "model", "--output", tmp_path / form, f"--to={form}")
+        assert any(line.startswith("note: ") and "attention" in line for line in text.splitlines())
         found = read_checkpoint(tmp_path / form)
         assert {group for group in range(9) if any(f"group_{group}/" in name for name in found.weights)} == {0, 1, 2, 3}
         name = "bert/encoder/transformer/group_{}/inner_group_0/attention_1/self/query/kernel"
@@ -105,22 +102,21 @@ def test_what_the_target_cannot_hold_is_changed_exactly_and_said(tmp_path):
             np.testing.assert_array_equal(found.weights[name.format(group)], source.weights[name.format(0)])
 
 
-def test_positions_and_a_vocabulary_can_be_changed_on_the_way(tmp_path):
+def test_positions_and_a_vocabulary_can_be_changed_on_the_way(driver, tmp_path):
     source = checkpoint()
     tf1_writing.write(source.replace(vocabulary=None), tmp_path / "released")
     (tmp_path / "mine.model").write_bytes(VOCABULARY.data)
-    done = run(
+    text = driver.run(
         "--input", tmp_path / "released", "--output", tmp_path / "model", "--max_position_embeddings=40",
         "--vocabulary", tmp_path / "mine.model", "--nodo_lower_case",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "had 16 rows, now 40" in done.stdout
+    assert "had 16 rows, now 40" in text
     found = read_checkpoint(tmp_path / "model")
     assert found.config.max_position_embeddings == 40 and found.vocabulary.data == VOCABULARY.data
     assert (found.vocabulary.do_lower_case, found.vocabulary.keep_accents) == (False, False)
 
 
-def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
+def test_bad_input_is_told_in_one_sentence_and_writes_nothing(driver, tmp_path):
     weights = dict(checkpoint().weights)
     bare = write_tf1(tmp_path / "bare" / "model.ckpt", weights)
     weights["bert/pooler/dense/kernel_renamed"] = weights.pop("bert/pooler/dense/kernel")
@@ -145,10 +141,9 @@ def test_bad_input_is_told_in_one_sentence_and_writes_nothing(tmp_path):
         (["--input", bare, "--output", ""], "--output is empty"),
     ]
     for arguments, message in cases:
-        done = run(*arguments)
-        assert done.returncode == 1, done.stdout
-        assert "Traceback" not in done.stderr
-        assert re.search(message, done.stderr), done.stderr
+        text = driver.run(*arguments, expect=1)
+        assert "Traceback" not in text
+        assert re.search(message, text), text
         assert not out.exists()
     assert (tmp_path / "full" / "letter.txt").read_text() == "dear"
 
@@ -170,18 +165,17 @@ def test_what_the_model_has_no_place_for_is_kept_in_a_file_of_its_own(tmp_path):
     assert_same(read_checkpoint(tmp_path / "back"), source)
 
 
-def test_what_is_written_is_what_the_table_says(tmp_path):
+def test_what_is_written_is_what_the_table_says(driver, tmp_path):
     """A shared checkpoint given a config of a model that shares nothing becomes one, in every form."""
     source = checkpoint()
     prefix = write_tf1(tmp_path / "bare" / "model.ckpt", source.weights)
     small_config(parameter_sharing="none").to_json_file(tmp_path / "none.json")
     for form in ("portable", "huggingface", "tf1"):
-        done = run(
+        text = driver.run(
             "--input", prefix, "--albert_config_file", tmp_path / "none.json", "--output", tmp_path / form,
             f"--to={form}",
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert "copied to groups 1 to 3" in done.stdout
+        assert "copied to groups 1 to 3" in text
         found = read_checkpoint(tmp_path / form)
         name = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
         for group in range(4):
@@ -206,26 +200,26 @@ def test_another_model_written_over_a_portable_one_is_told(tmp_path):
     assert read_checkpoint(tmp_path / "model").head == HeadConfig("classifier", num_labels=3)
 
 
-def test_an_incomplete_head_is_not_written(tmp_path):
+def test_an_incomplete_head_is_not_written(driver, tmp_path):
     source = checkpoint(head=HeadConfig("span"))
     weights = {name: value for name, value in source.weights.items() if name != "cls/squad/output_bias"}
     with pytest.raises(InputError, match="has no cls/squad/output_bias, which AlbertForQuestionAnswering needs"):
         portable.write(source.replace(weights=weights), tmp_path / "model")
     prefix = write_tf1(tmp_path / "bare" / "model.ckpt", weights)
     small_config().to_json_file(tmp_path / "bare" / "albert_config.json")
-    done = run("--input", prefix, "--output", tmp_path / "out")
-    assert done.returncode == 1 and "no cls/squad/output_bias, so its head is not complete" in done.stderr
+    text = driver.run("--input", prefix, "--output", tmp_path / "out", expect=1)
+    assert "no cls/squad/output_bias, so its head is not complete" in text
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("form", [tf1_writing, hugging_face, portable])
 @pytest.mark.parametrize(("told", "held"), [(1, 2), (2, 1)])
-def test_groups_that_the_config_beside_the_weights_does_not_tell_are_an_error(tmp_path, form, told, held):
+def test_groups_that_the_config_beside_the_weights_does_not_tell_are_an_error(driver, tmp_path, form, told, held):
     form.write(checkpoint(small_config(num_hidden_groups=held)), tmp_path / "model")
     for file in ("config.json", "albert_config.json"):
         path = tmp_path / "model" / file
         if path.exists():
             path.write_text(path.read_text().replace(f'"num_hidden_groups": {held}', f'"num_hidden_groups": {told}'))
-    done = run("--input", tmp_path / "model", "--output", tmp_path / "out", "--to=huggingface")
-    assert done.returncode == 1 and "group_1/inner_group_0" in done.stderr, done.stderr
+    text = driver.run("--input", tmp_path / "model", "--output", tmp_path / "out", "--to=huggingface", expect=1)
+    assert "group_1/inner_group_0" in text, text
     assert not (tmp_path / "out").exists()

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 from tests import toy_tasks as toy
-from tests.finetuning_driver import Driver, arguments
+from tests.script_driver import Driver, arguments
 
 STEPS = 60
 
 
 @pytest.fixture(scope="module")
 def driver():
-    made = Driver()
+    made = Driver("albert_tf.run_finetuning")
     yield made
     made.close()
 
@@ -363,9 +363,9 @@ def test_a_model_of_another_task_is_told(driver, whole_run, tmp_path):
 # Several devices, other precisions, other beginnings
 
 
-def test_two_devices_do_what_one_does(flags, whole_run, tmp_path):
+def test_two_devices_do_what_one_does(driver, flags, whole_run, tmp_path):
     short = {**flags, "num_train_steps": 10, "eval_every": 10, "log_steps": 1, "classifier_dropout": 0.0}
-    run_alone(**short, output_dir=tmp_path / "one", gradient_accumulation_steps=2)
+    driver.run(**short, output_dir=tmp_path / "one", gradient_accumulation_steps=2)
     run_alone(
         **short, distribution_strategy="mirrored", num_logical_cpu_devices=2, num_devices=2, output_dir=tmp_path / "two"
     )
@@ -571,7 +571,6 @@ def test_tags_of_columns(driver, flags, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"task": None}, ["--task"]),
         ({"output_dir": None}, ["--output_dir"]),
         ({"data_dir": None}, ["--data_dir"]),
         ({"albert_config_file": None}, ["--model", "--albert_config_file"]),
@@ -589,13 +588,18 @@ def test_tags_of_columns(driver, flags, tmp_path):
         ({"do_train": "false", "do_eval": "false", "do_predict": "false"}, ["nothing to do"]),
     ],
 )
-def test_wrong_flags_are_told_within_seconds_in_one_sentence(flags, tmp_path, changes, expected):
-    start = time.monotonic()
-    text = run_alone(expect=1, **{**flags, "output_dir": tmp_path / "run", **changes})
+def test_wrong_flags_are_told_in_one_sentence(driver, flags, tmp_path, changes, expected):
+    text = driver.run(expect=1, **{**flags, "output_dir": tmp_path / "run", **changes})
     assert all(part in text for part in expected) and "Traceback" not in text
     assert len([line for line in text.splitlines() if line.startswith("error: ")]) == 1
-    assert time.monotonic() - start < 20
     assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_flag_is_told_within_seconds(flags, tmp_path):
+    start = time.monotonic()
+    text = run_alone(expect=1, **{**flags, "output_dir": tmp_path / "run", "task": None})
+    assert text == "error: --task is missing (--help lists the flags)\n"
+    assert time.monotonic() - start < 20 and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

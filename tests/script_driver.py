@@ -1,4 +1,4 @@
-"""Runs the fine-tuning script many times in one process, which imports TensorFlow once: a JSON object of flags a line.
+"""Runs one script many times in one process, which imports TensorFlow once: a JSON object with its arguments a line.
 
 `Driver` is the other end. What a run prints goes to a file of its own, and its exit code back.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -22,21 +23,22 @@ def arguments(flags: dict[str, Any]) -> list[str]:
 
 
 class Driver:
-    """Runs the script in a process that is kept."""
+    """Runs a script, `albert_tf.convert` for one, as `python -m` does, in a process that is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.finetuning_driver"],
+            [sys.executable, "-m", "tests.script_driver", script],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, expect: int = 0, **flags: Any) -> str:
-        """Runs to the end and returns stdout and stderr together."""
+    def run(self, *given: object, expect: int = 0, **flags: Any) -> str:
+        """Runs to the end and returns stdout and stderr together; the exit code must be `expect`."""
         with tempfile.NamedTemporaryFile("r", suffix=".txt") as file:
-            self.process.stdin.write(json.dumps({"file": file.name, "arguments": arguments(flags)}) + "\n")
+            request = {"file": file.name, "arguments": [*map(str, given), *arguments(flags)]}
+            self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             answer = self.process.stdout.readline()
             text = pathlib.Path(file.name).read_text()
@@ -50,29 +52,28 @@ class Driver:
 
 
 def main() -> None:
-    from absl import flags
+    from absl import app, flags
 
-    from albert_tf import finetuning_flags, run_finetuning
-    from albert_tf.errors import run_main
-
-    finetuning_flags.define_flags()
+    script = sys.argv[1]
+    app.define_help_flags()
+    of_absl = set(flags.FLAGS)
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)
-        flags.FLAGS.unparse_flags()
-        for name in flags.FLAGS.get_key_flags_for_module(finetuning_flags):
-            name.unparse()
-        sys.argv = ["run_finetuning", *request["arguments"]]
+        sys.argv = [script, *request["arguments"]]
         code: Any = 0
         with open(request["file"], "w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
             try:
-                run_main(run_finetuning.main)
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
             except SystemExit as end:
                 code = end.code or 0
             sys.stdout.flush()
             sys.stderr.flush()
+        for name in set(flags.FLAGS) - of_absl:  # the script defines them anew
+            delattr(flags.FLAGS, name)
+        flags.FLAGS.unparse_flags()
         answers.write(f"{code}\n")
         answers.flush()
 
