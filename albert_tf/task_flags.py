@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
@@ -10,7 +11,7 @@ from albert_tf import finetuning_data, finetuning_flags, task_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning_data import Split, kind_of_split
 from albert_tf.head_config import HeadConfig
-from albert_tf.tasks import catalogue, choice_file, text_file
+from albert_tf.tasks import catalogue, choice_file, tables, text_file
 from albert_tf.tasks.task import TRAIN, Task
 
 FLAGS = flags.FLAGS
@@ -30,7 +31,7 @@ def find_task(to_do: frozenset[str]) -> Task:
     columns = columns_by_flags()
     if "train" not in to_do:
         columns = {**columns_of_model(), **columns}
-    if columns.get("choice_columns") or name.startswith("choice"):
+    if columns.get("choice_columns") or name.startswith("choice") or _have_choices(columns):
         finetuning_flags.refuse_flags(_TEXT_COLUMNS, "have no place beside --choice_columns")
         return choice_file.choice_file_task(
             choice_file.ChoiceColumns(
@@ -43,7 +44,9 @@ def find_task(to_do: frozenset[str]) -> Task:
                 has_header=columns.get("has_header"),
             )
         )
-    finetuning_flags.refuse_flags(_CHOICE_COLUMNS, "need --choice_columns")
+    finetuning_flags.refuse_flags(
+        _CHOICE_COLUMNS, "need choices, and no columns have usual names for them: give --choice_columns"
+    )
     own = text_file.Columns(
         columns.get("text_column"),
         columns.get("text_b_column"),
@@ -53,6 +56,19 @@ def find_task(to_do: frozenset[str]) -> Task:
     )
     more = {"problem": columns.get("problem_type"), "separator": columns.get("label_separator")}
     return text_file.text_file_task(own, **{name: value for name, value in more.items() if value is not None})
+
+
+def _have_choices(columns: Mapping[str, Any]) -> bool:
+    """Whether a person's own files have columns with usual names for choices, and nothing says that they have none."""
+    if columns.get("has_header") is False or any(name in columns for name in _TEXT_COLUMNS):
+        return False
+    paths = finetuning_data.find_paths(text_file.TEXT_FILE, FLAGS.data_dir, _named_files())
+    return any(choice_file.usual_choices(tables.first_row(path)) for path in paths.values())
+
+
+def _named_files() -> dict[str, str | None]:
+    """Kind of split to the file that a flag names."""
+    return {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
 
 
 def columns_by_flags() -> dict[str, Any]:
@@ -83,8 +99,7 @@ def columns_of_model() -> dict[str, Any]:
 
 def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
     """The examples of every split that has a part in what is to be done."""
-    files = {"train": FLAGS.train_file, "dev": FLAGS.dev_file, "test": FLAGS.test_file}
-    paths = finetuning_data.find_paths(task, FLAGS.data_dir, files)
+    paths = finetuning_data.find_paths(task, FLAGS.data_dir, _named_files())
     asked = {"dev": FLAGS.do_eval, "test": FLAGS.do_predict}
     needed = [TRAIN] if "train" in to_do else []
     needed += [kind for kind, is_asked in asked.items() if is_asked]

@@ -525,11 +525,11 @@ def test_several_labels_of_a_csv(driver, flags, tmp_path):
 def test_choices_may_be_counted_from_one(driver, flags, tmp_path):
     rows = [(words(n), words(n + 2), words(n + 3), str(1 + n % 2)) for n in range(8)]
     for split in ("train", "dev"):
-        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("question", "one", "two", "label"))
-    given = {"task": "choice", "data_dir": tmp_path}
-    columns = {"choice_columns": "one,two", "first_choice_label": 1}
-    assert "a number from 0 to 1" in driver.run(expect=1, **few(flags, tmp_path, **given, choice_columns="one,two"))
-    driver.run(**few(flags, tmp_path, **given, **columns))
+        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("question", "choice_1", "choice_2", "label"))
+    given = {"task": "text", "data_dir": tmp_path}
+    assert "a number from 0 to 1" in driver.run(expect=1, **few(flags, tmp_path, **given))
+    text = driver.run(**few(flags, tmp_path, **given, first_choice_label=1))
+    assert "the choice A is column 'choice_1', the choice B is column 'choice_2', the label is column 'label'" in text
     driver.run(**given, do_eval="true", output_dir=tmp_path / "run")
     scores = json.loads((tmp_path / "run/predictions/scores.json").read_text())["dev"]["scores"]
     assert scores == read_report(tmp_path / "run")["scores"]["dev"]

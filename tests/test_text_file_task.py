@@ -11,8 +11,9 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.tasks.catalogue import find_task
-from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task
+from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task, usual_choices
 from albert_tf.tasks.labels import find_labels
+from albert_tf.tasks.tables import first_row
 from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, Columns, text_file_task
 
 
@@ -344,8 +345,56 @@ def test_faults_of_choices_are_told(read, row, columns, message):
         read("a.tsv", CHOICE_HEADER + row + "\n", choice_file_task(columns))
 
 
+CHOICES_BY_USUAL_NAMES = {
+    "list.jsonl": '{"question": "Q?", "Options": ["x", "y"], "answer": "B"}',
+    "entries.json": '[\n{"question": "Q?", "choices": ["x", "y"], "label": 1}\n]',
+    "keys.jsonl": '{"question": "Q?", "option_b": "y", "option_a": "x", "label": "option_b"}',
+    "from_one.tsv": "question\tChoice_2\tChoice_1\tlabel\nQ?\ty\tx\tB",
+    "from_zero.csv": 'question,ending0,ending1,label\n"Q?",x,y,1',
+    "letters.csv": "question,A,B,answer\nQ?,x,y,B",
+    "squeezed.tsv": "question\tanswerA\tanswerB\tlabel\nQ?\tx\ty\t1",
+}
+
+
+@pytest.mark.parametrize("name", CHOICES_BY_USUAL_NAMES)
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_choices_are_found_by_usual_names(read, tmp_path, name, is_compressed):
+    content = CHOICES_BY_USUAL_NAMES[name].encode("utf-8-sig")
+    if is_compressed:
+        name, content = f"{name}.gz", gzip.compress(content)
+    (example,) = read(name, content, choice_file_task(ChoiceColumns()))
+    assert (example.question, example.choices, example.label) == ("Q?", ("x", "y"), 1)
+    assert len(usual_choices(first_row(str(tmp_path / name)))) == (1 if name.startswith(("list", "entries")) else 2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text\tlabel\na\tb\n",
+        "A\tB\tlabel\na\tb\tc\n",  # a pair of texts: there is nothing that is asked
+        "question\tchoice_1\tlabel\na\tb\tc\n",
+        "question\tchoice_1\tchoice_3\na\tb\tc\n",
+        "question\tchoice_2\tchoice_3\na\tb\tc\n",
+        "options\tquestion\na\tb\n",  # a list is one of JSON
+        "\xff\n",
+        "",
+    ],
+)
+def test_other_names_are_no_choices(tmp_path, content):
+    (tmp_path / "a.tsv").write_bytes(content.encode("latin-1"))
+    assert usual_choices(first_row(str(tmp_path / "a.tsv"))) == ()
+    (tmp_path / "a.csv").write_bytes(content.replace("\t", ",").encode("latin-1"))
+    assert usual_choices(first_row(str(tmp_path / "a.csv"))) == ()
+
+
+@pytest.mark.parametrize("line", ['{"options": "x"}', '["x"]', "{", "x" * 200_000])
+def test_json_without_lists_is_no_choices(tmp_path, line):
+    (tmp_path / "a.jsonl").write_text(line)
+    assert usual_choices(first_row(str(tmp_path / "a.jsonl"))) == ()
+
+
 def test_choices_need_columns_and_something_to_ask(read):
-    with pytest.raises(InputError, match="no column of choices is named"):
-        choice_file_task(ChoiceColumns(()))
+    with pytest.raises(InputError, match="a.tsv has no columns of choices with usual names, .* name two or more"):
+        read("a.tsv", "question\tone\ttwo\nx\ty\tz\n", choice_file_task(ChoiceColumns()))
     with pytest.raises(InputError, match="neither a passage nor a question"):
         read("a.tsv", "one\ttwo\nx\ty\n", choice_file_task(ChoiceColumns(("one", "two"))))

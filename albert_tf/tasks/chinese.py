@@ -15,7 +15,7 @@ from albert_tf import json_text
 from albert_tf.errors import InputError
 from albert_tf.head_config import SINGLE_LABEL
 from albert_tf.json_text import shown
-from albert_tf.tasks import json_records, rows, tables
+from albert_tf.tasks import json_records, rows
 from albert_tf.tasks.examples import Example, TextExample
 from albert_tf.tasks.rows import Row, place
 from albert_tf.tasks.submissions import write_clue
@@ -117,7 +117,7 @@ def _from_json(path: str, layout: Layout) -> Iterator[_Raw]:
 
 
 def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
-    body = tables.csv_rows(path) if path.lower().endswith(".csv") else rows.read_rows(path)
+    body = rows.read_csv(path) if path.lower().endswith(".csv") else rows.read_rows(path)
     width = len(body[0].cells)
     columns = _columns_by_name(body[0], layout)
     has_header = columns is not None

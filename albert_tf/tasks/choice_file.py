@@ -1,10 +1,15 @@
-"""A person's own questions with two or more choices, in the files that `tables` reads."""
+"""A person's own questions with two or more choices, in the files that `tables` reads.
+
+Columns that are not named are found by usual names: the choices as a list of JSON ("choices", "options", "endings"), as
+numbered or lettered columns ("choice_1", "option b", "ending0", "answerC"), or as columns A, B, C, … beside a question.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import MutableMapping, Sequence
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
@@ -12,7 +17,7 @@ from albert_tf.json_text import shown
 from albert_tf.tasks import rows, tables
 from albert_tf.tasks.examples import ChoiceExample, Example
 from albert_tf.tasks.submissions import LETTERS, write_choices
-from albert_tf.tasks.tables import Column, Line
+from albert_tf.tasks.tables import Column, Line, Table
 from albert_tf.tasks.task import Task
 
 PASSAGE_NAMES = ("passage", "context", "article", "text")
@@ -20,6 +25,8 @@ QUESTION_NAMES = ("question", "query")
 _LABEL = ("label", "answer")
 _ID = ("id", "index")
 _LEAST_CHOICES = 2
+_LISTS = ("choices", "options", "endings")  # of JSON
+_ONE_OF_SEVERAL = re.compile(r"(choice|option|ending|answer)[ _-]?(\d+|[a-z])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +34,8 @@ class ChoiceColumns:
     """Where a file has what, by the names of columns or by their numbers counted from 0; None means: by usual names.
 
     Attributes:
-        choices: the columns of the choices in order; or one column, of JSON, with a list in it. Empty cells at the end
-            are choices that a question does not have.
+        choices: the columns of the choices in order; or one column, of JSON, with a list in it; or () for those with
+            usual names. Empty cells at the end are choices that a question does not have.
         passage, question: what the choices are about; one of them may be missing.
         label: the right choice as a letter ("A") or a number, as the name of its column, or as its text.
         id: of an identifier; else rows are numbered from 0.
@@ -36,7 +43,7 @@ class ChoiceColumns:
         has_header: whether the first line names the columns; None finds out.
     """
 
-    choices: tuple[Column, ...]
+    choices: tuple[Column, ...] = ()
     passage: Column | None = None
     question: Column | None = None
     label: Column | None = None
@@ -59,7 +66,10 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
     """
     others = (columns.passage, columns.question, columns.label, columns.id)
     given = [*columns.choices, *(column for column in others if column is not None)]
-    table = tables.read_table(path, columns.has_header, (*PASSAGE_NAMES, *QUESTION_NAMES, *_LABEL), given, _ID)
+    usual = (*PASSAGE_NAMES, *QUESTION_NAMES, *_LABEL)
+    table = tables.read_table(path, columns.has_header, usual, given, _ID)
+    if not columns.choices:
+        columns = dataclasses.replace(columns, choices=_named_choices(table))
     places = [table.find(column, "a choice") for column in columns.choices]
     passage, question = (
         table.find_optional(None, names) if column is None else table.find(column, what)
@@ -100,12 +110,8 @@ def choice_file_task(columns: ChoiceColumns) -> Task:
     """The task for a person's own files with these columns.
 
     Raises:
-        InputError: no column of choices is named, or `first_label` is neither 0 nor 1.
+        InputError: `first_label` is neither 0 nor 1.
     """
-    if not columns.choices:
-        raise InputError(
-            "no column of choices is named: name two or more (--choice_columns), or one that holds a JSON list"
-        )
     if columns.first_label not in (0, 1):
         raise InputError(f"the first choice has the number {columns.first_label}, but it must be 0 or 1")
     described: dict[str, str] = {}
@@ -120,6 +126,47 @@ def choice_file_task(columns: ChoiceColumns) -> Task:
         words="your own questions with two or more choices, as TSV, CSV or JSON lines",
         columns=described,
     )
+
+
+def usual_choices(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns that hold choices by their names, in order; () where there are none, or one alone.
+
+    Args:
+        row: a row of the file: each column's name, as it stands there, and what is under it.
+    """
+    for name, value in row.items():
+        if name.lower() in _LISTS and isinstance(value, list):
+            return (name,)
+    series: dict[str, dict[int, str]] = {}
+    is_about_something = any(name.lower() in (*PASSAGE_NAMES, *QUESTION_NAMES) for name in row)
+    for name in row:
+        match = _ONE_OF_SEVERAL.fullmatch(name.lower())
+        if match:
+            is_number = match[2].isdecimal()
+            number = int(match[2]) if is_number else LETTERS.index(match[2].upper())
+            series.setdefault(f"{match[1]} {is_number}", {})[number] = name
+        elif is_about_something and len(name) == 1 and name in LETTERS:
+            series.setdefault("", {})[LETTERS.index(name)] = name
+    for found in series.values():
+        numbers = sorted(found)
+        if len(numbers) >= _LEAST_CHOICES and numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return tuple(found[number] for number in numbers)
+    return ()
+
+
+def _named_choices(table: Table) -> tuple[str, ...]:
+    """The columns of choices by their names.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = usual_choices(dict(zip(table.names or (), table.lines[0].cells)))
+    if not found:
+        raise InputError(
+            f"{table.path} has no columns of choices with usual names, such as choice_1 and choice_2 "
+            f"({table.shown_names}): name two or more (--choice_columns), or one that holds a JSON list"
+        )
+    return found
 
 
 def _choices(line: Line, places: Sequence[int]) -> tuple[str, ...]:
@@ -149,6 +196,7 @@ def _label(value: Any, choices: Sequence[str], columns: ChoiceColumns, place: st
         first, last = columns.first_label, columns.first_label + len(choices) - 1
         raise InputError(
             f"{place}: the right choice is {shown(value)}, but must be a letter from A to {LETTERS[len(choices) - 1]}, "
-            f"a number from {first} to {last}, the name of a choice's column, or a choice's text"
+            f"a number from {first} to {last} (--first_choice_label says where they begin), the name of a choice's "
+            "column, or a choice's text"
         )
     return index

@@ -7,7 +7,10 @@ no other: U+2028 and the like belong to texts), empty lines at the end of the fi
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
+import io
+import sys
 import zlib
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -79,6 +82,47 @@ def read_rows(path: str) -> list[Row]:
         InputError: as `read_lines`.
     """
     return [Row(number, line.split("\t")) for number, line in enumerate(read_lines(path), start=1)]
+
+
+def read_csv(path: str) -> list[Row]:
+    """The rows of a CSV file, whose cells may hold line ends between quotes; a row has the number of its first line.
+
+    Raises:
+        InputError: the file is empty or no CSV.
+    """
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(f"{path} is empty: it must have one example a line")
+    delimiter = _delimiter(text.split("\n", 1)[0])
+    if delimiter != ",":
+        logging.info("%s: the columns are separated by %r", path, delimiter)
+    found: list[Row] = []
+    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        line = 1
+        for cells in reader:
+            found.append(Row(line, cells or [""]))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{place(path, line)}: not CSV: {error}: is a quote in this row not closed or not doubled?"
+        ) from error
+    finally:
+        csv.field_size_limit(limit)
+    while found and not any(found[-1].cells):
+        found.pop()
+    return found
+
+
+def csv_cells(line: str) -> list[str]:
+    """The cells of one line."""
+    return next(csv.reader([line], delimiter=_delimiter(line)))
+
+
+def _delimiter(first_line: str) -> str:
+    """The comma, unless the first line has none and another usual separator."""
+    return next((delimiter for delimiter in ",;\t" if delimiter in first_line), ",")
 
 
 def names(cells: Collection[str]) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import dataclasses
-import io
-import sys
+import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from absl import logging
 
+from albert_tf import json_text, storage
 from albert_tf.errors import InputError
-from albert_tf.json_text import shown
+from albert_tf.json_text import JsonFault, shown
 from albert_tf.tasks import json_records, rows
 from albert_tf.tasks.rows import Row, place
 
@@ -144,10 +147,10 @@ def read_table(
         InputError: a row has another number of columns than the first, a quote is not closed, JSON is broken, or there
             is no row; the message names file and line.
     """
-    stem = path[: -len(_COMPRESSED)] if path.endswith(_COMPRESSED) else path
-    if stem.lower().endswith(_JSON_ENDINGS):
+    stem = _stem(path)
+    if stem.endswith(_JSON_ENDINGS):
         return _json_table(path)
-    body = csv_rows(path) if stem.lower().endswith(".csv") else rows.read_rows(path)
+    body = rows.read_csv(path) if stem.endswith(".csv") else rows.read_rows(path)
     width = len(body[0].cells) if body else 0
     if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
         blank = [row.line for row in body if not any(row.cells)]
@@ -168,6 +171,37 @@ def read_table(
     if not lines:
         raise InputError(f"{path} has a header and no rows: it must have one example a line below it")
     return Table(path, first if has_header else None, lines)
+
+
+def first_row(path: str) -> dict[str, Any]:
+    """What is under each name in the first object of a JSON file; of another file the cells of its first line as names.
+
+    No more than the first line is read where that is enough. What is wrong with a file is for `read_table` to say: then
+    there is nothing here.
+    """
+    try:
+        with storage.open_binary(path) as file:
+            line = gzip.GzipFile(fileobj=file).readline() if path.endswith(_COMPRESSED) else file.readline()
+        text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8").strip("\r\n")
+        if _stem(path).endswith(_JSON_ENDINGS):
+            return _first_object(path, text)
+        cells = rows.csv_cells(text) if _stem(path).endswith(".csv") else text.split("\t")
+        return dict.fromkeys(cell.strip() for cell in cells)
+    except (OSError, EOFError, zlib.error, ValueError, csv.Error):
+        return {}
+
+
+def _first_object(path: str, first_line: str) -> dict[str, Any]:
+    with contextlib.suppress(JsonFault):
+        value = json_text.parse(first_line)
+        if isinstance(value, dict):
+            return value
+    return {**json_records.read_records(path)[0].values}
+
+
+def _stem(path: str) -> str:
+    """A path in lower case without the ending of compression."""
+    return path.lower().removesuffix(_COMPRESSED)
 
 
 def _is_header(
@@ -201,39 +235,3 @@ def _json_table(path: str) -> Table:
     if not records:
         raise InputError(f"{path} has no entries: it must have one JSON object for each example")
     return Table(path, tuple(names), [Line(r.place, [r.values.get(name) for name in names]) for r in records])
-
-
-def csv_rows(path: str) -> list[Row]:
-    """The rows of a CSV file, whose cells may hold line ends between quotes; a row has the number of its first line.
-
-    Raises:
-        InputError: the file is empty or no CSV.
-    """
-    text = rows.read_text(path)
-    if not text.strip():
-        raise InputError(f"{path} is empty: it must have one example a line")
-    delimiter = _delimiter(text.split("\n", 1)[0])
-    if delimiter != ",":
-        logging.info("%s: the columns are separated by %r", path, delimiter)
-    found: list[Row] = []
-    limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        line = 1
-        for cells in reader:
-            found.append(Row(line, cells or [""]))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"{place(path, line)}: not CSV: {error}: is a quote in this row not closed or not doubled?"
-        ) from error
-    finally:
-        csv.field_size_limit(limit)
-    while found and not any(found[-1].cells):
-        found.pop()
-    return found
-
-
-def _delimiter(first_line: str) -> str:
-    """The comma, unless the first line has none and another usual separator."""
-    return next((delimiter for delimiter in ",;\t" if delimiter in first_line), ",")
