@@ -78,6 +78,10 @@ def version() -> str:
 
 # A wheel for other machines is built with ALBERT_TF_ANY_TENSORFLOW=1 (`make wheel`): it keeps the whole ranges.
 KEEP_INSTALLED = os.environ.get("ALBERT_TF_ANY_TENSORFLOW") != "1"
+# TensorFlow 2.15 holds ml-dtypes at a release that newer ones of onnx cannot use.
+ONNX = [f"onnx>=1.16,<1.19; {OLD_STACK}", f"onnx>=1.16; {NEW_STACK}", "onnxruntime>=1.18"]
+OPENVINO = ["openvino>=2024.4"]
+LITERT = ["ai-edge-litert>=1.2; sys_platform != 'win32'"]
 SERVE = ["aiohttp>=3.10", "prometheus_client>=0.20"]
 
 setup(
@@ -114,6 +118,7 @@ setup(
             *("pytest>=7.4", "pytest-xdist>=3.5", "hypothesis>=6.90", "scipy>=1.10", "setuptools>=70.1,<82"),
             *("matplotlib>=3.7", "nbclient>=0.8", "ipykernel>=6.20"),  # the notebook
             *SERVE,
+            *(*ONNX, *OPENVINO, *LITERT),  # what exports for other runtimes are run by
         ],
         "peers": ["torch>=2.2", "transformers>=4.46"],
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
@@ -121,6 +126,8 @@ setup(
         "serve": SERVE,
         "cluster": ["dask>=2023.5", "distributed>=2023.5"],
         "serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
-        "onnx": ["onnx>=1.14", "onnxruntime>=1.16", "tf2onnx>=1.16"],
+        "onnx": ONNX,
+        "openvino": [*ONNX, *OPENVINO],
+        "tflite": LITERT,  # TensorFlow alone writes and runs the files too
     },
 )

@@ -69,13 +69,37 @@ def write_saved_model() -> None:
         print("there is no warm-up in it: tensorflow-serving-api, which has its form, is not installed")
 
 
+def write_runtime_file() -> None:
+    """Writes the next version of a model for another runtime, once it is compared with the model, and says how far."""
+    from albert_tf.exporting import saved_model, source, version_directories
+    from albert_tf.exporting.runtimes import runtime_export
+    from albert_tf.pipelines.pipeline import PAIRS
+
+    runtime_export.check_weights(FLAGS.format, FLAGS.weights)
+    loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
+    if loaded.tokenizer is None:
+        raise InputError(f"--model={FLAGS.model} has no vocabulary: albert_tf.convert with --vocabulary puts one there")
+    pairs = loaded.about.get(PAIRS, False) if FLAGS.pairs is None else FLAGS.pairs
+    length = FLAGS.max_seq_length
+    parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, max_seq_length=length, pairs=pairs)
+    version = FLAGS.version or version_directories.next_version(FLAGS.output)
+    with version_directories.new_version(FLAGS.output, version) as directory:
+        function = runtime_export.write(directory, FLAGS.format, loaded, parts, FLAGS.weights)
+        result = runtime_export.compare(
+            directory, function, loaded, parts, FLAGS.weights, texts=FLAGS.check_texts, labelled=FLAGS.check_file
+        )
+    print(f"wrote {os.path.join(FLAGS.output, str(version))}")
+    for line in runtime_export.lines(result):
+        print(line)
+
+
 def _settings() -> dict[str, Any]:
     """The settings of the kind of task that were given."""
     given = {"max_seq_length": FLAGS.max_seq_length, "doc_stride": FLAGS.doc_stride}
     return {name: value for name, value in given.items() if value is not None}
 
 
-FORMATS: Mapping[str, Callable[[], None]] = {"saved_model": write_saved_model}
+FORMATS: Mapping[str, Callable[[], None]] = {"saved_model": write_saved_model, "onnx": write_runtime_file}
 
 
 def define_flags() -> None:
@@ -92,6 +116,9 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("doc_stride", None, "Pieces from one window of a long text to the next.", lower_bound=1)
     flags.DEFINE_integer("top_k", 5, "How many pieces for each [MASK].", lower_bound=1)
+    flags.DEFINE_enum("weights", "float32", ["float32", "float16", "int8"], "How other runtimes keep large matrices.")
+    flags.DEFINE_string("check_texts", None, "Texts, one a line, to compare the export with the model on.")
+    flags.DEFINE_string("check_file", None, "A labelled file of the model's task, to compare the scores on.")
     flags.mark_flags_as_required(["model", "output"])
 
 

@@ -1,0 +1,150 @@
+"""How far an export is from the Keras model it was made of: on real texts, and in the scores on a labelled file.
+
+An output's difference is measured twice: the largest one, and the root of the mean square by that of the model's own
+values. The second one is held to a bound. One product of rounded factors is off by about this share of its values:
+
+    float32     1e-5    2^-24, in a sum of up to 16,384 terms
+    float16     2e-4    2^-12
+    bfloat16    2e-3    2^-9, both factors
+    int8        5e-3    a step of 1/127 of the largest value is off by its part of the root of 12, both factors
+
+A block has four products, and what they are off by adds up like independent errors: ten times as much behind the
+twenty-four blocks of the deepest published models. The bound is ten times that again, for saturated softmaxes and
+values whose largest is far above the others. A mistake (a missing mask, an activation of another form in every layer)
+lies beyond it in float32; what a precision costs a given model, the scores tell.
+
+B rows of a batch, S its padded length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.errors import InputError
+from albert_tf.exporting.parts import Parts
+from albert_tf.exporting.runtimes.check_inputs import Arrays, Function, batches, outputs_of
+from albert_tf.feature_set import FeatureSet
+from albert_tf.head_config import REGRESSION
+from albert_tf.task_kinds.answers import ANSWERABLE
+from albert_tf.tasks.examples import Example
+
+BOUNDS = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
+_OF_A_RANKING = ("end_top_log_probs",)  # of starts: where two are all but equally likely, theirs change places
+_NOT_ALLOWED = -1e29  # logits below it are those of positions that cannot be an answer
+
+
+def differences(model: Function, export: Function, some: Iterable[Arrays], per_position: set[str]) -> dict[str, Any]:
+    """Compares two functions.
+
+    Args:
+        model: the one to compare with.
+        export: the other one; an output that only one of them has is passed over.
+        some: batches with `input_ids`, `input_mask` and `segment_ids`.
+        per_position: the outputs [B,S,…], of which padding does not count.
+
+    Returns:
+        Output to `max_difference` and `relative_rms` of numbers, or `share_equal` of whole numbers and truth values.
+    """
+    found: dict[str, _Sums] = {}
+    for batch in some:
+        mask = batch["input_mask"].reshape(-1, batch["input_mask"].shape[-1]) > 0
+        is_row = mask.any(axis=1)
+        wanted, given = outputs_of(model, batch), outputs_of(export, batch)
+        for name in wanted:
+            if name in given and name not in _OF_A_RANKING:
+                chosen = mask if name in per_position else is_row
+                found.setdefault(name, _Sums()).add(wanted[name][chosen], given[name][chosen])
+    return {name: sums.result() for name, sums in found.items()}
+
+
+class _Sums:
+    """One output over all batches."""
+
+    def __init__(self) -> None:
+        self._count = self._equal = 0
+        self._squares = self._own_squares = self._largest = 0.0
+        self._is_float = True
+
+    def add(self, wanted: np.ndarray, given: np.ndarray) -> None:
+        """Two arrays of one shape."""
+        self._is_float = wanted.dtype.kind == "f"
+        self._count += wanted.size
+        self._equal += int(np.count_nonzero(wanted == given))
+        if self._is_float:
+            counts = wanted > _NOT_ALLOWED
+            wanted, given = wanted[counts].astype(np.float64), given[counts].astype(np.float64)
+            self._squares += float(np.square(wanted - given).sum())
+            self._own_squares += float(np.square(wanted).sum())
+            self._largest = float(np.abs(wanted - given).max(initial=self._largest))  # NaN stays NaN
+
+    def result(self) -> dict[str, float]:
+        """See `differences`."""
+        if not self._is_float:
+            return {"share_equal": self._equal / max(1, self._count)}
+        ratio = math.sqrt(self._squares / self._own_squares) if self._own_squares else math.sqrt(self._squares)
+        return {"max_difference": self._largest, "relative_rms": ratio}
+
+
+def check(found: Mapping[str, Mapping[str, float]], weights: str, what: str) -> None:
+    """Holds differences to the bound of a precision.
+
+    Raises:
+        InputError: one is beyond it, or no number at all.
+    """
+    for name, values in found.items():
+        ratio = values.get("relative_rms", 0.0)
+        if not ratio <= BOUNDS[weights]:
+            raise InputError(
+                f"{what} is not written: its {name} differs from the model's by {ratio:.2g} of its size, and {weights} "
+                f"should keep it within {BOUNDS[weights]:g}; largest difference {values['max_difference']:.2g}"
+            )
+
+
+def scores(
+    parts: Parts, functions: Mapping[str, Function], features: FeatureSet, examples: Sequence[Example], metrics: Any
+) -> dict[str, dict[str, float]]:
+    """The scores of functions on labelled examples.
+
+    Args:
+        parts: the model with the kind of its task.
+        functions: name to function.
+        features: of the examples.
+        examples: with labels.
+        metrics: names in `albert_tf.metrics`.
+
+    Returns:
+        Name of a function to metric to value.
+    """
+    return {
+        name: dict(parts.kind.scores(examples, _predictions(parts, function, features, examples), metrics))
+        for name, function in functions.items()
+    }
+
+
+def _predictions(parts: Parts, function: Function, features: FeatureSet, examples: Sequence[Example]) -> Any:
+    kept: dict[str, list[np.ndarray]] = {}
+    sizes = features.sizes.reshape(len(features), -1).max(axis=1)
+    for batch in batches(features, parts.max_seq_length):
+        outputs = parts.kind.kept(_model_outputs(parts, outputs_of(function, batch), batch), batch)
+        for name, values in outputs.items():
+            rows = kept.setdefault(name, [np.zeros(0)] * len(features))
+            is_long = name in ("start_logits", "end_logits") or parts.head.kind == "tagger"
+            for row, value in zip(batch["row"], np.asarray(values)):
+                if row >= 0:
+                    rows[row] = value[: sizes[row]] if is_long else value
+    return parts.kind.predictions(kept, features, examples)
+
+
+def _model_outputs(parts: Parts, outputs: Arrays, batch: Arrays) -> Any:
+    """What the Keras model gives: of one output the array itself."""
+    if parts.head.kind in ("span", ANSWERABLE):
+        return outputs
+    if parts.head.problem == REGRESSION:
+        return outputs["value"][:, np.newaxis]
+    if parts.head.kind == "multiple_choice":
+        return outputs["logits"].reshape(batch["input_ids"].shape[:2])
+    return outputs["logits"]

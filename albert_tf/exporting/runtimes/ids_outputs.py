@@ -1,0 +1,51 @@
+"""What files for other runtimes answer to ids, and the function of the Keras model that answers the same.
+
+Everything that the signature `ids` of a SavedModel without texts gives as numbers, under the same names, and of
+classifiers and taggers also the logits:
+
+    encoder                  sequence_output [B,S,H], pooled_output [B,H] where there is a pooler
+    classifier               logits, probabilities [B,C], probability [B] of the likeliest
+      with several labels    logits, probabilities [B,C], is_label [B,C] bool
+      regression             value [B]
+    multiple choice          logits [B], each row an option
+    tagger                   logits, probabilities [B,S,C]
+    span                     start_logits, end_logits [B,S]
+    answerable span          start_logits [B,S], cls_logits [B], start_top_log_probs and start_top_index [B,k1],
+                             end_top_log_probs and end_top_index [B,k1*k2]
+    masked LM, pre-training  masked_lm_logits [B,S,V]
+
+B rows, S their padded length, H hidden size, C labels, V vocabulary; float32, `…_index` int32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.exporting import forward, saved_model
+from albert_tf.head_config import REGRESSION
+from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
+
+_WITH_LOGITS = ("classifier", "tagger")
+
+
+def keras_function(model: PretrainedModel) -> Any:
+    """A tf.function of `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name."""
+    parts = saved_model.make_parts(model, None)
+    of_ids = saved_model.head_signatures(parts).of_ids
+
+    def answer(input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+        outputs = {name: value for name, value in of_ids(inputs).items() if value.dtype != tf.string}
+        if model.head.kind in _WITH_LOGITS and model.head.problem != REGRESSION:
+            outputs["logits"] = forward.head_outputs(model, inputs)
+        return outputs
+
+    specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in ENCODER_INPUTS]
+    return tf.function(answer, input_signature=specs, autograph=False)
+
+
+def output_specs(function: Any) -> dict[str, tf.TensorSpec]:
+    """Of each output of `keras_function` its type and shape; None for B, and behind it for S."""
+    return dict(function.get_concrete_function().structured_outputs)

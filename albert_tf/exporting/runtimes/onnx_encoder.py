@@ -1,0 +1,115 @@
+"""The encoder as an ONNX graph, from the weights under their released names.
+
+B rows, S their length, E embedding size, H hidden size, N heads, D = H / N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from albert_tf.config import AlbertConfig
+from albert_tf.encoder import MASK_BIAS
+from albert_tf.exporting.runtimes.onnx_graph import ACTIVATIONS, Graph
+
+Weights = Mapping[str, np.ndarray]
+IDS, MASK, SEGMENTS = "input_ids", "input_mask", "segment_ids"
+_BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
+
+
+class Network:
+    """Adds the parts of a model to a graph.
+
+    Args:
+        graph: to add to.
+        config: the sizes.
+        weights: released name to values; layers that share a part share its constants.
+    """
+
+    def __init__(self, graph: Graph, config: AlbertConfig, weights: Weights):
+        self.graph = graph
+        self.config = config
+        self.weights = weights
+
+    def sequence_output(self) -> str:
+        """[B,S,H] of the three inputs."""
+        hidden = self._embeddings()
+        mask = self.graph.op("Cast", MASK, to="float32")
+        padding = self.graph.op("Sub", self.graph.scalar(1.0), mask)
+        bias = self.graph.op("Mul", padding, self.graph.scalar(MASK_BIAS))
+        bias = self.graph.op("Unsqueeze", bias, self.graph.integers(1, 2))  # [B,1,1,S]
+        for attention, feed_forward in self.config.layer_parts():
+            for inner in range(self.config.inner_group_num):
+                hidden = self._attention(hidden, bias, _BLOCK.format(attention, inner))
+                hidden = self._feed_forward(hidden, _BLOCK.format(feed_forward, inner))
+        return hidden
+
+    def pooled_output(self, sequence_output: str) -> str:
+        """[B,S,H] to [B,H]."""
+        return self.graph.op("Tanh", self.dense(self.first(sequence_output), "bert/pooler/dense"))  # type: ignore[no-any-return]
+
+    def first(self, hidden: str) -> str:
+        """[B,S,H] to [B,H], that of position 0."""
+        return self.graph.op("Gather", hidden, self.graph.constant("first", 0, np.int64), axis=1)  # type: ignore[no-any-return]
+
+    def dense(self, x: str, name: str, *, exact: bool = False) -> str:
+        """A dense layer with its bias, [...,in] to [...,out]; see `Graph.product`."""
+        kernel, bias = self.weights[f"{name}/kernel"], self.weights[f"{name}/bias"]
+        return self.graph.product(x, name, kernel, bias, exact=exact)
+
+    def output_layer(self, x: str, prefix: str) -> str:
+        """One whose weights lie transposed, as in the released heads."""
+        kernel, bias = self.weights[f"{prefix}output_weights"].T, self.weights[f"{prefix}output_bias"]
+        return self.graph.product(x, f"{prefix}output", kernel, bias, exact=True)
+
+    def norm(self, x: str, name: str) -> str:
+        """LayerNorm over the last axis."""
+        gamma, beta = (
+            self.graph.constant(f"{name}/{part}", self.weights[f"{name}/{part}"]) for part in ("gamma", "beta")
+        )
+        return self.graph.op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=self.config.layer_norm_eps)  # type: ignore[no-any-return]
+
+    def _embeddings(self) -> str:
+        graph, prefix = self.graph, "bert/embeddings/"
+        words = graph.rows(IDS, f"{prefix}word_embeddings", self.weights[f"{prefix}word_embeddings"])
+        segments = graph.constant(f"{prefix}token_type_embeddings", self.weights[f"{prefix}token_type_embeddings"])
+        positions = graph.constant(f"{prefix}position_embeddings", self.weights[f"{prefix}position_embeddings"])
+        length = graph.op("Shape", IDS, start=1, end=2)
+        positions = graph.op("Slice", positions, graph.integers(0), length, graph.integers(0))  # [S,E]
+        summed = graph.op("Add", graph.op("Add", words, graph.op("Gather", segments, SEGMENTS)), positions)
+        embedded = self.norm(summed, f"{prefix}LayerNorm")
+        if not self.config.has_projection:
+            return embedded
+        return self.dense(embedded, "bert/encoder/embedding_hidden_mapping_in")
+
+    def _attention(self, hidden: str, bias: str, block: str) -> str:
+        graph, config, name = self.graph, self.config, f"{block}/attention_1/self"
+        scale = 1.0 / math.sqrt(config.head_size)  # in the query's weights, where it costs nothing
+        kernels, biases = (
+            [self.weights[f"{name}/{part}/{what}"] for part in ("query", "key", "value")] for what in ("kernel", "bias")
+        )
+        joined = graph.product(
+            hidden,
+            f"{name}/query_key_value",
+            np.concatenate([kernels[0] * np.float32(scale), *kernels[1:]], axis=1),
+            np.concatenate([biases[0] * np.float32(scale), *biases[1:]]),
+        )
+        width, shape = config.hidden_size, graph.integers(0, 0, config.num_attention_heads, config.head_size)
+        split = graph.op("Split", joined, graph.integers(width, width, width), outputs=3, axis=-1)
+        query, key, value = (
+            graph.op("Transpose", graph.op("Reshape", part, shape), perm=order)
+            for part, order in zip(split, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+        )  # [B,N,S,D], [B,N,D,S], [B,N,S,D]
+        scores = graph.op("Add", graph.op("MatMul", query, key), bias)
+        context = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), value)
+        context = graph.op("Reshape", graph.op("Transpose", context, perm=[0, 2, 1, 3]), graph.integers(0, 0, width))
+        output = self.dense(context, f"{block}/attention_1/output/dense")
+        return self.norm(graph.op("Add", hidden, output), f"{block}/LayerNorm")
+
+    def _feed_forward(self, hidden: str, block: str) -> str:
+        name = f"{block}/ffn_1/intermediate"
+        inner = ACTIVATIONS[self.config.hidden_act](self.graph, self.dense(hidden, f"{name}/dense"))
+        output = self.dense(inner, f"{name}/output/dense")
+        return self.norm(self.graph.op("Add", hidden, output), f"{block}/LayerNorm_1")

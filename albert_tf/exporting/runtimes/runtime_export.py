@@ -1,0 +1,178 @@
+"""Writes a model for another runtime, compares it, and only then lets it appear.
+
+A directory holds the runtime's own file or files, and
+
+    albert_config.json, head_config.json    the sizes; the head with its labels in order
+    spiece.model or vocab.txt               the vocabulary, and tokenizer_config.json
+    task.json                               where the model is for a task: the longest sequence and what else decides it
+    comparison.json                         how far it is from the model, see `comparison`
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from albert_tf import files, task_model
+from albert_tf.config import CONFIG_FILE
+from albert_tf.errors import InputError
+from albert_tf.exporting.parts import Parts
+from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, onnx_file, real_texts
+from albert_tf.exporting.source import Source
+from albert_tf.formats.checkpoint import Vocabulary
+from albert_tf.formats.hugging_face_tokenizer import write_vocabulary
+from albert_tf.pretrained_model import PretrainedModel
+from albert_tf.tasks.catalogue import find_task
+from albert_tf.tasks.text_file import TEXT_FILE
+
+COMPARISON_FILE = "comparison.json"
+
+
+class Runtime(NamedTuple):
+    """One format.
+
+    Attributes:
+        file: what its main file is called.
+        weights: the forms of the weights that it can be written with, the usual one first.
+        write: the path of that file, the model and a form of weights.
+        function: the path to a function of ids.
+    """
+
+    file: str
+    weights: tuple[str, ...]
+    write: Callable[[str, PretrainedModel, str], None]
+    function: Callable[[str], check_inputs.Function]
+
+
+RUNTIMES: Mapping[str, Runtime] = {
+    "onnx": Runtime(onnx_file.FILE, onnx_file.WEIGHTS, onnx_file.write, onnx_file.OnnxFunction),
+}
+
+
+def check_weights(name: str, weights: str) -> None:
+    """Looks whether a format has such weights.
+
+    Raises:
+        InputError: it has not.
+    """
+    if weights not in RUNTIMES[name].weights:
+        raise InputError(f"--weights={weights} is none of --format={name}: it has {', '.join(RUNTIMES[name].weights)}")
+
+
+def write(directory: str, name: str, source: Source, parts: Parts, weights: str) -> check_inputs.Function:
+    """Fills an empty directory.
+
+    Args:
+        directory: where.
+        name: of the format, in `RUNTIMES`.
+        source, parts: the model, and what its signatures are made of.
+        weights: see `Runtime`.
+
+    Returns:
+        The file as a function.
+
+    Raises:
+        InputError: a package is missing, or the format has no such weights.
+    """
+    check_weights(name, weights)
+    runtime = RUNTIMES[name]
+    path = os.path.join(directory, runtime.file)
+    runtime.write(path, parts.model, weights)
+    parts.model.config.to_json_file(os.path.join(directory, CONFIG_FILE))
+    parts.head.write(directory)
+    if parts.given_tokenizer is not None:
+        vocabulary = Vocabulary.of(parts.tokenizer)
+        write_vocabulary(vocabulary, directory, parts.model.config.max_position_embeddings)
+    if parts.kind is not None:
+        task_model.write_about(directory, {**source.about, "settings": dict(parts.kind.settings)})
+    return runtime.function(path)
+
+
+def compare(
+    directory: str,
+    function: check_inputs.Function,
+    source: Source,
+    parts: Parts,
+    weights: str,
+    *,
+    texts: str | None = None,
+    labelled: str | None = None,
+) -> dict[str, Any]:
+    """Compares the export with the model, and writes what comes out as comparison.json.
+
+    Args:
+        directory: of the export.
+        function: of the export.
+        source, parts: as in `write`, with a tokenizer.
+        weights: whose bound holds.
+        texts: a file with a text on each line, or None, see `real_texts`.
+        labelled: a file of the model's task, or None.
+
+    Returns:
+        The same.
+
+    Raises:
+        InputError: a difference is beyond the bound, a file cannot be read, or has no labels.
+    """
+    keras = ids_outputs.keras_function(parts.model)
+    per_position = {
+        spec_name
+        for spec_name, spec in ids_outputs.output_specs(keras).items()
+        if spec.shape.rank > 1 and spec.shape[1] is None
+    }
+
+    def model(inputs: check_inputs.Arrays) -> check_inputs.Arrays:
+        return {name: value.numpy() for name, value in keras(**inputs).items()}
+
+    some = real_texts.real_texts(texts)
+    features = check_inputs.features_of_texts(parts, some)
+    found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)
+    comparison.check(found, weights, os.path.basename(directory) or directory)
+    result: dict[str, Any] = {
+        "weights": weights,
+        "texts": {"source": texts or "documentation of this Python", "count": len(some)},
+        "bound": comparison.BOUNDS[weights],
+        "outputs": found,
+    }
+    if labelled is not None:
+        result["file"] = _scores(labelled, {"model": model, "export": function}, source, parts)
+    files.write_json(os.path.join(directory, COMPARISON_FILE), result)
+    return result
+
+
+def _scores(path: str, functions: Mapping[str, check_inputs.Function], source: Source, parts: Parts) -> dict[str, Any]:
+    if parts.kind is None:
+        raise InputError(f"--check_file={path} is for a model with a head for a task, and this one has none")
+    task = find_task(source.about.get("task", TEXT_FILE.name))
+    examples = task.read(path)
+    if not any(_is_labelled(example) for example in examples):
+        raise InputError(f"--check_file={path} has no labels: give a file that {task.title} can be scored on")
+    features = parts.kind.features(examples, parts.tokenizer, training=False)
+    found = comparison.scores(parts, functions, features, examples, task.metrics)
+    return {
+        "path": path,
+        "examples": len(examples),
+        "scores": {
+            metric: {
+                "model": value,
+                "export": found["export"][metric],
+                "change": found["export"][metric] - value,
+            }
+            for metric, value in found["model"].items()
+        },
+    }
+
+
+def _is_labelled(example: Any) -> bool:
+    return any(getattr(example, name, None) is not None for name in ("label", "answers", "tags"))
+
+
+def lines(result: Mapping[str, Any]) -> list[str]:
+    """What a person reads of a comparison."""
+    told = [f"compared with the model on {result['texts']['count']} texts ({result['texts']['source']}):"]
+    for name, values in result["outputs"].items():
+        told.append(f"  {name}: " + ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in values.items()))
+    for metric, values in result.get("file", {}).get("scores", {}).items():
+        told.append(f"  {metric} {values['model']:.4f} -> {values['export']:.4f}, change {values['change']:+.4f}")
+    return told

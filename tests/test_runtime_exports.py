@@ -1,0 +1,266 @@
+"""Files for other runtimes: each head and every form of the network, against the Keras model, run by the runtime."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf import task_model
+from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from albert_tf.exporting import saved_model
+from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, onnx_file, real_texts, runtime_export
+from albert_tf.exporting.source import Source
+from tests import exported_models, pipeline_models
+from tests.exported_models import kind_of, make
+from tests.test_export_command import run_here
+
+PACKAGES = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino"), "tflite": ()}
+FORMS = [(name, weights) for name, runtime in runtime_export.RUNTIMES.items() for weights in runtime.weights]
+FIGURES = "relative_rms"
+CONFIGS = {
+    "groups": {"num_hidden_layers": 4, "num_hidden_groups": 2},
+    "inner groups": {"inner_group_num": 2},
+    "attention shared": {"num_hidden_layers": 2, "parameter_sharing": "attention"},
+    "feed-forward shared": {"num_hidden_layers": 2, "parameter_sharing": "ffn"},
+    "nothing shared": {"num_hidden_layers": 2, "parameter_sharing": "none"},
+    "no projection": {"embedding_size": 16, "hidden_size": 16},
+    "projection of one width": {"embedding_size": 16, "hidden_size": 16, "embedding_projection": True},
+    "erf": {"hidden_act": "gelu_erf"},
+    "relu": {"hidden_act": "relu"},
+    "linear": {"hidden_act": ""},
+    "epsilon": {"layer_norm_eps": 0.1},
+}
+
+
+def needs(name: str) -> None:
+    for package in PACKAGES[name]:
+        pytest.importorskip(package)
+
+
+@functools.cache
+def model_of(model_class: str, **head):
+    return make(model_class, **head)[0]
+
+
+@functools.cache
+def keras_function(model):
+    function = ids_outputs.keras_function(model)
+    return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
+
+
+def written(folder, name: str, model, weights: str = "float32"):
+    needs(name)
+    runtime = runtime_export.RUNTIMES[name]
+    runtime.write(str(folder / runtime.file), model, weights)
+    return runtime.function(str(folder / runtime.file))
+
+
+def inputs_of(rows: int, length: int, vocab_size: int) -> dict[str, np.ndarray]:
+    """Rows of unlike lengths, each with a second segment."""
+    random = np.random.default_rng(rows * length)
+    places, sizes = np.arange(length), length - np.arange(rows)[:, None]
+    mask = (places < sizes).astype(np.int32)
+    return {
+        "input_ids": random.integers(0, vocab_size, (rows, length)).astype(np.int32) * mask,
+        "input_mask": mask,
+        "segment_ids": ((places >= 3).astype(np.int32) * mask).astype(np.int32),
+    }
+
+
+@pytest.mark.parametrize("model_class", sorted(exported_models.HEADS))
+@pytest.mark.parametrize("name, weights", FORMS)
+def test_every_head_answers_as_the_model_does_for_any_size(tmp_path, model_class, name, weights):
+    model = model_of(model_class)
+    function = written(tmp_path, name, model, weights)
+    for rows, length in ((1, 9), (3, 14)):
+        batch = inputs_of(rows, length, model.config.vocab_size)
+        wanted, given = keras_function(model)(batch), function(batch)
+        assert {key: (v.shape, v.dtype) for key, v in given.items()} == {
+            key: (v.shape, v.dtype) for key, v in wanted.items()
+        }
+        found = comparison.differences(keras_function(model), function, [batch], set())
+        assert found
+        comparison.check(found, weights, "it")
+        if weights == "float32":
+            for key in wanted:
+                np.testing.assert_allclose(given[key], wanted[key], rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "head", [{"num_labels": 1}, {"labels": ("a", "b", "c"), "problem_type": "multi_label_classification"}]
+)
+@pytest.mark.parametrize("name", runtime_export.RUNTIMES)
+def test_numbers_and_several_labels(tmp_path, name, head):
+    model = make("AlbertForSequenceClassification", **head)[0]
+    function, batch = written(tmp_path, name, model), inputs_of(2, 9, model.config.vocab_size)
+    wanted, given = keras_function(model)(batch), function(batch)
+    assert set(wanted) == set(given) == ({"value"} if "num_labels" in head else {"logits", "probabilities", "is_label"})
+    for key in wanted:
+        np.testing.assert_allclose(given[key], wanted[key], rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
+def test_onnx_has_every_form_of_the_network(tmp_path, changes):
+    tf.keras.utils.set_random_seed(3)
+    model = albert_tf.AlbertModel(AlbertConfig.from_dict({**pipeline_models.SIZES, **changes}))
+    random = np.random.default_rng(0)
+    for key, variable in model.named_variables().items():
+        variable.assign(random.normal(1.0 if key.endswith("gamma") else 0.0, 0.3, variable.shape))
+    function, batch = written(tmp_path, "onnx", model), inputs_of(2, 9, model.config.vocab_size)
+    wanted = model(batch, training=False)
+    for key, value in function(batch).items():
+        np.testing.assert_allclose(value, wanted[key], rtol=1e-4, atol=5e-5)
+
+
+@pytest.mark.parametrize("weights", onnx_file.WEIGHTS)
+def test_layers_that_share_their_weights_are_in_an_onnx_file_once(weights):
+    needs("onnx")
+    sizes = []
+    for layers in (1, 12):
+        model = albert_tf.AlbertModel(AlbertConfig.from_dict({**pipeline_models.SIZES, "num_hidden_layers": layers}))
+        made = onnx_file.onnx_model(model, weights)
+        sizes.append(sum(len(constant.raw_data) for constant in made.graph.initializer))
+    parameters = model.config.parameter_count()
+    assert sizes[0] == sizes[1]
+    assert sizes[0] < parameters * (4 if weights == "float32" else 2) + 1000
+
+
+def test_differences_are_those_of_numpy_and_leave_padding_out():
+    random = np.random.default_rng(0)
+    wanted, given = random.normal(size=(2, 2, 3)), random.normal(size=(2, 2, 3))
+    batch = {name: np.array([[1, 1], [1, 0]]) for name in ("input_ids", "input_mask", "segment_ids")}
+    whole, other = np.array([1, 2]), np.array([1, 3])
+    found = comparison.differences(
+        lambda inputs: {"a": wanted, "b": wanted, "n": whole},
+        lambda inputs: {"a": given, "b": given, "n": other},
+        [batch, batch],
+        {"a"},
+    )
+    real = np.array([[True, True], [True, False]])
+    for name, rows in (("a", (wanted[real], given[real])), ("b", (wanted, given))):
+        assert found[name]["max_difference"] == pytest.approx(np.abs(rows[0] - rows[1]).max())
+        ratio = np.linalg.norm(rows[0] - rows[1]) / np.linalg.norm(rows[0])
+        assert found[name]["relative_rms"] == pytest.approx(ratio)
+    assert found["n"] == {"share_equal": 0.5}
+
+
+@pytest.mark.parametrize("ratio", [2e-3, float("nan")])
+def test_too_large_a_difference_and_no_number_are_errors(ratio):
+    with pytest.raises(InputError, match="logits"):
+        comparison.check({"logits": {"max_difference": 1.0, "relative_rms": ratio}}, "float32", "it")
+    comparison.check({"logits": {"max_difference": 1.0, "relative_rms": 9e-4}}, "float32", "it")
+
+
+def test_a_forgotten_mask_is_found_for_every_head():
+    """A comparison that lets that pass would let anything pass."""
+    for model_class in exported_models.HEADS:
+        model, tokenizer = make(model_class)
+        parts = saved_model.make_parts(
+            model, tokenizer, kind=kind_of(model), max_seq_length=None if kind_of(model) else 24
+        )
+        features = check_inputs.features_of_texts(parts, ["a", "a b", "a b c d", "one two", "on", "so"])
+        batches = list(check_inputs.batches(features, parts.max_seq_length))
+        keras = keras_function(model)
+
+        def without_mask(inputs, keras=keras):
+            return keras({**inputs, "input_mask": np.ones_like(inputs["input_mask"])})
+
+        assert comparison.differences(keras, keras, batches, set())
+        with pytest.raises(InputError, match="should keep it within"):
+            comparison.check(comparison.differences(keras, without_mask, batches, set()), "float32", "it")
+
+
+@pytest.fixture
+def classifier(tmp_path):
+    model, tokenizer = make("AlbertForSequenceClassification", labels=("no", "yes"))
+    task_model.save(str(tmp_path / "model"), model, tokenizer, kind_of(model), {"task": "text_file"})
+    (tmp_path / "dev.tsv").write_text(
+        "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("name, weights", FORMS)
+def test_the_command_writes_what_is_needed_to_run_it(classifier, monkeypatch, capsys, name, weights):
+    needs(name)
+    given = {"format": name, "weights": weights, "output": classifier / "out", "check_file": classifier / "dev.tsv"}
+    run_here(monkeypatch, model=classifier / "model", **given)
+    made = classifier / "out" / "1"
+    assert {"albert_config.json", "head_config.json", "spiece.model", "task.json", "comparison.json"} < {
+        path.name for path in made.iterdir()
+    }
+    told = json.loads((made / "comparison.json").read_text())
+    assert told["texts"]["count"] == 200
+    assert json.loads((made / "head_config.json").read_text())["labels"] == ["no", "yes"]
+    accuracy = told["file"]["scores"]["accuracy"]
+    loaded = task_model.load(str(classifier / "model"))
+    examples = albert_tf.tasks.catalogue.find_task("text").read(str(classifier / "dev.tsv"))
+    own = albert_tf.predicting.Predictor(loaded.model, loaded.kind).predict(examples, loaded.tokenizer)
+    right = np.mean([prediction.label == example.label for prediction, example in zip(own, examples)])
+    assert accuracy["model"] == pytest.approx(right)
+    assert accuracy["change"] == pytest.approx(accuracy["export"] - accuracy["model"])
+    printed = capsys.readouterr().out
+    assert "max difference" in printed and "accuracy" in printed
+
+
+def test_what_differs_too_much_is_not_left_behind(classifier, monkeypatch):
+    needs("onnx")
+    runtime = runtime_export.RUNTIMES["onnx"]
+
+    def wrong(path):
+        function = runtime.function(path)
+        return lambda inputs: function({**inputs, "segment_ids": 1 - inputs["segment_ids"]})
+
+    monkeypatch.setitem(runtime_export.RUNTIMES, "onnx", runtime._replace(function=wrong))
+    with pytest.raises(InputError, match="is not written"):
+        run_here(monkeypatch, model=classifier / "model", format="onnx", output=classifier / "out")
+    assert not [path for path in (classifier / "out").iterdir() if path.is_dir()]
+
+
+def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "onnx" else find(name, *more))
+    with pytest.raises(InputError, match=r"the package onnx, .*albert_tf\[onnx\]"):
+        onnx_file.write(str(tmp_path / "model.onnx"), model_of("AlbertModel"))
+
+
+def test_weights_that_a_format_lacks_are_an_error(classifier, monkeypatch):
+    with pytest.raises(InputError, match=r"--weights=float16 is none of --format=onnx: it has float32, int8"):
+        run_here(monkeypatch, model=classifier / "model", format="onnx", weights="float16", output=classifier / "out")
+
+
+def test_texts_and_labels_that_are_not_there_are_errors(classifier, monkeypatch):
+    needs("onnx")
+    (classifier / "empty.txt").write_text("\n\n")
+    (classifier / "bare.tsv").write_text("text\nno label here\n")
+    for given, message in (
+        ({"check_texts": classifier / "empty.txt"}, "--check_texts=.*empty.txt has no text"),
+        ({"check_file": classifier / "bare.tsv"}, "--check_file=.*bare.tsv has no labels"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run_here(monkeypatch, model=classifier / "model", format="onnx", output=classifier / "out", **given)
+
+
+def test_real_texts_lie_evenly_over_a_file(tmp_path):
+    (tmp_path / "texts.txt").write_text("".join(f"text {n}\n\n" for n in range(10)))
+    assert real_texts.real_texts(str(tmp_path / "texts.txt"), 5) == [f"text {n}" for n in (0, 2, 4, 6, 8)]
+    texts = real_texts.real_texts(None)
+    assert len(texts) == len(set(texts)) == 200 and all(" " in text for text in texts)
+
+
+def test_labels_of_a_source_without_a_task(tmp_path):
+    """An encoder has no task that a labelled file could be scored on."""
+    model, tokenizer = make("AlbertModel")
+    parts = saved_model.make_parts(model, tokenizer, max_seq_length=24)
+    keras = keras_function(model)
+    with pytest.raises(InputError, match="this one has none"):
+        runtime_export.compare(
+            str(tmp_path), keras, Source(model, tokenizer, None, {}), parts, "float32", labelled="dev.tsv"
+        )
