@@ -97,6 +97,7 @@ def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: 
         **kind_settings(task, recipe, sources),
     )
     data = {name: Data(split, features_of(kind, split, source.tokenizer)) for name, split in splits.items()}
+    check_sequences(data[TRAIN])
     batch = chosen("train_batch_size", "train_batch_size", FLAGS.train_batch_size, "train_batch_size")
     rate = chosen("learning_rate", "learning_rate", FLAGS.learning_rate, "learning_rate")
     distribution.per_replica_batch(batch, strategy, FLAGS.gradient_accumulation_steps)
@@ -176,6 +177,16 @@ def features_of(kind: TaskKind, split: Split, tokenizer: Tokenizer) -> Any:
     return feature_cache.cached_features(
         kind, split.examples, tokenizer, training=split.name == TRAIN, directory=FLAGS.cache_dir
     )
+
+
+def check_sequences(training: Data) -> None:
+    """Refuses a file of which nothing can be learned, such as one with unanswerable questions alone for SQuAD 1.1."""
+    if not len(training.features):
+        count, warnings = len(training.split.examples), training.features.warnings
+        raise InputError(
+            f"{training.split.path}: there is nothing to train on: none of its {count} example(s) can be learned from"
+            + (f" ({'; '.join(warnings)})" if warnings else "")
+        )
 
 
 def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sources: dict[str, str]) -> Settings:

@@ -5,20 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import storage
+from albert_tf import json_text, storage
 
 RUN_FILE = "run.json"
 
 
 def changed_settings(output_dir: str, settings: Mapping[str, Any]) -> list[str]:
-    """One sentence `name was old, now new` for each setting that differs from those the run in there began with."""
+    """`name was old, now new` for each setting that differs from those the run in there began with.
+
+    Of a setting that has parts, those that differ are named: `model.hidden_size was 128, now 256`.
+    """
     path = storage.join(output_dir, RUN_FILE)
-    before = storage.read_json(path) if storage.exists(path) else settings
+    before, now = _parts(storage.read_json(path) if storage.exists(path) else settings), _parts(settings)
     return [
-        f"{name} was {before.get(name)!r}, now {settings.get(name)!r}"
-        for name in sorted({*before, *settings})
-        if before.get(name) != settings.get(name)
+        f"{name} was {_told(before, name)}, now {_told(now, name)}"
+        for name in sorted({*before, *now})
+        if name not in before or name not in now or before[name] != now[name]
     ]
+
+
+def _parts(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values with the names of all that they are in before their own; an empty part is a value too."""
+    parts: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            parts.update(_parts(value, f"{prefix}{name}."))
+        else:
+            parts[prefix + name] = value
+    return parts
+
+
+def _told(parts: Mapping[str, Any], name: str) -> str:
+    return json_text.shown(parts[name]) if name in parts else "not set"
 
 
 def record_settings(output_dir: str, settings: Mapping[str, Any]) -> None:

@@ -183,4 +183,16 @@ def test_changed_settings_are_named_with_both_values(tmp_path):
     run_settings.record_settings(str(tmp_path), settings)
     assert run_settings.changed_settings(str(tmp_path), settings) == []
     changed = run_settings.changed_settings(str(tmp_path), {**settings, "seed": 2, "new": True})
-    assert changed == ["new was None, now True", "seed was 1, now 2"]
+    assert changed == ["new was not set, now true", "seed was 1, now 2"]
+
+
+def test_of_settings_with_parts_those_that_differ_are_named(tmp_path):
+    model = {"hidden_size": 128, "dropout": {"head": 0.1, "encoder": 0.0}, "labels": ["a", "b"]}
+    run_settings.record_settings(str(tmp_path), {"model": model, "columns": {}})
+    changed = {**model, "dropout": {"head": 0.2, "encoder": 0.0}, "labels": ["a", "c"]}
+    assert run_settings.changed_settings(str(tmp_path), {"model": changed, "columns": {"label": "x"}}) == [
+        "columns was {}, now not set",
+        'columns.label was not set, now "x"',
+        "model.dropout.head was 0.1, now 0.2",
+        'model.labels was ["a", "b"], now ["a", "c"]',
+    ]

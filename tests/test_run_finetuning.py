@@ -243,7 +243,7 @@ def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_
 
     lines = (task / "dev.tsv").read_text().splitlines(keepends=True)
     (task / "dev.tsv").write_text("".join([lines[0], *reversed(lines[1:])]))
-    assert "was begun with other settings: examples was" in driver.run(expect=1, **own)
+    assert "was begun with other settings: examples.train was" in driver.run(expect=1, **own)
     (task / "dev.tsv").write_text("".join(lines))
 
     shutil.rmtree(weights)
@@ -324,7 +324,7 @@ def test_other_columns_are_another_run(driver, flags, own_columns):
     output, given = own_columns
     more = {name: value for name, value in few(flags, output.parent, **given, **OWN).items()}
     text = driver.run(expect=1, **{**more, "text_column": "text"})
-    assert "was begun with other settings: columns was" in text and "examples was" in text
+    assert "was begun with other settings: columns" in text and "examples.train was" in text
 
 
 def test_a_number_is_evaluated_as_a_number(driver, flags, tmp_path):
@@ -492,6 +492,16 @@ def test_squad_trains_and_predicts(driver, flags, version, tmp_path):
     if version == "v2.0":
         driver.run(**task, **test, null_score_threshold=-1000)
         assert set(json.loads((tmp_path / "run/predictions/test/predictions.json").read_text()).values()) == {""}
+
+
+def test_a_file_that_teaches_nothing_is_named_before_anything_is_written(driver, flags, tmp_path):
+    content = squad("v1.1")
+    for of_question in content["data"][0]["paragraphs"][0]["qas"]:
+        of_question["answers"] = []
+    path = write_json(tmp_path / "train-v1.1.json", content)
+    text = driver.run(expect=1, **few(flags, tmp_path, task="squad1.1", data_dir=tmp_path))
+    assert f"error: {path}: there is nothing to train on: none of its 2 example(s) can be learned from (2 of 2" in text
+    assert not (tmp_path / "run").exists()
 
 
 def test_sts_b_has_one_output_and_correlations(driver, flags, tmp_path):
