@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf import sequences
+from albert_tf import answer_warnings, sequences
 from albert_tf.character_offsets import EncodedText
-from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.tasks.examples import QuestionExample
 from albert_tf.tasks.squad_files import locate
@@ -122,14 +121,18 @@ def answer_features(
     can_be_learned = _can_be_learned(examples, spans, with_impossible)
     warnings: tuple[str, ...] = ()
     if training:
-        warnings = _warn_of_left_out(examples, can_be_learned)
+        warnings = answer_warnings.warn_of_left_out(examples, can_be_learned)
         chosen = chosen[can_be_learned]
     questions = sequences.encode([examples[at].question for at in chosen], tokenizer)
     cut = int(np.count_nonzero(questions.sizes > settings.max_query_length))
-    warnings += _warn_of_long_questions(cut, len(chosen), settings)
+    warnings += answer_warnings.warn_of_long_questions(cut, len(chosen), settings.max_query_length)
+    questions = questions.first(np.full(len(chosen), settings.max_query_length))
+    rooms = settings.max_seq_length - sequences.SPECIALS_OF_PAIR - questions.sizes
+    pieces = np.array([len(encoded[examples[at].context].ids) for at in chosen], np.int64)
+    warnings += answer_warnings.warn_of_long_stride(rooms[pieces > rooms], settings.doc_stride)
     features = _assemble(
         [encoded[examples[at].context] for at in chosen],
-        questions.first(np.full(len(chosen), settings.max_query_length)),
+        questions,
         [spans[at] for at in chosen],
         can_be_learned[chosen],
         chosen,
@@ -149,7 +152,7 @@ def with_known_answers(features: FeatureSet, examples: Sequence[QuestionExample]
     can_be_learned = np.ones(len(examples), bool)
     is_known = features.per_sequence[IS_IMPOSSIBLE] != NOT_KNOWN
     can_be_learned[features.example_indices[~is_known]] = False
-    _warn_of_left_out(examples, can_be_learned)
+    answer_warnings.warn_of_left_out(examples, can_be_learned)
     return features.of_rows(np.flatnonzero(is_known))
 
 
@@ -228,29 +231,3 @@ def _can_be_learned(
     return np.array(
         [span is not None or (with_impossible and e.is_impossible) for e, span in zip(examples, spans)], bool
     )
-
-
-def _warn_of_left_out(examples: Sequence[QuestionExample], can_be_learned: np.ndarray) -> tuple[str, ...]:
-    """What was said of the questions that cannot be learned from."""
-    for example in examples:
-        if example.answers is None:
-            raise InputError(f"{example.place or example.id}: no answers are given, so nothing can be learned from it")
-    is_impossible = np.array([example.is_impossible for example in examples], bool)
-    reasons = {
-        "no answer of theirs is in its context": ~can_be_learned & ~is_impossible,
-        "they have no answer, and this head always gives one": ~can_be_learned & is_impossible,
-    }
-    return sequences.warn(
-        *(
-            f"{np.count_nonzero(left_out)} of {len(examples)} questions are left out: {reason}"
-            for reason, left_out in reasons.items()
-            if left_out.any()
-        )
-    )
-
-
-def _warn_of_long_questions(cut: int, count: int, settings: WindowSettings) -> tuple[str, ...]:
-    if not cut:
-        return ()
-    most = settings.max_query_length
-    return sequences.warn(f"{cut} of {count} questions have more than max_query_length {most} pieces and are cut")

@@ -88,7 +88,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """
     try:
         with open(path, "rb") as file:
-            return json_text.parse(file.read())
+            return json_text.parse(file.read(), allow_repeated_keys=True)
     except OSError as error:
         raise InputError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
     except ValueError as error:

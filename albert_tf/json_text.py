@@ -8,11 +8,12 @@ import re
 from typing import Any
 
 _SHOWN = 60  # characters of a value in a message
+_IS_KEY = re.compile(r"\s*:")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|\d+', re.DOTALL)
 
 
 class JsonFault(ValueError):
-    """A text is no JSON, or more deeply nested or with more digits than can be read.
+    """A text is no JSON, gives a key twice, or is more deeply nested or with more digits than can be read.
 
     Attributes:
         reason: what is wrong.
@@ -27,15 +28,26 @@ class JsonFault(ValueError):
         super().__init__(f"{reason} (line {self.line}, column {self.column})")
 
 
-def parse(data: str | bytes) -> Any:
+class _RepeatedKey(Exception):
+    """An object has a key twice."""
+
+
+def parse(data: str | bytes, *, allow_repeated_keys: bool = False) -> Any:
     """The value that a text holds; bytes are UTF-8, with or without a byte order mark.
 
+    Args:
+        data: the text.
+        allow_repeated_keys: take the last value of a key that an object has twice, as other programs do.
+
     Raises:
-        JsonFault: there is none.
+        JsonFault: there is none, or an object has a key twice.
     """
     text = data if isinstance(data, str) else _decoded(data)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=None if allow_repeated_keys else _unique)
+    except _RepeatedKey as error:
+        at = _repeated_key(text)
+        raise JsonFault(f"an object has the key {_key_at(text, at)} twice", text[:at]) from error
     except json.JSONDecodeError as error:
         raise JsonFault(error.msg, text[: error.pos]) from error
     except RecursionError as error:
@@ -52,6 +64,13 @@ def shown(value: Any, length: int = _SHOWN) -> str:
     except RecursionError:
         return "a deeply nested value"
     return text if len(text) <= length else f"{text[:length]}…"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _RepeatedKey
+    return values
 
 
 def _decoded(data: bytes) -> str:
@@ -74,3 +93,25 @@ def _deepest(text: str) -> int:
         elif token[0] in ("]", "}"):
             depth -= 1
     return place
+
+
+def _repeated_key(text: str) -> int:
+    """Where the first key begins that its object has had before; the text is JSON up to the end of that object."""
+    keys: list[set[str]] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("[", "{"):
+            keys.append(set())
+        elif token[0] in ("]", "}"):
+            keys.pop()
+        elif token[0].startswith('"') and _IS_KEY.match(text, token.end()):
+            key = json.loads(token[0])
+            if key in keys[-1]:
+                return token.start()
+            keys[-1].add(key)
+    raise AssertionError("no key is repeated")
+
+
+def _key_at(text: str, at: int) -> str:
+    token = _TOKEN.match(text, at)
+    assert token is not None
+    return shown(json.loads(token[0]))

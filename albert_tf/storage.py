@@ -150,7 +150,7 @@ def read_json(path: str) -> Any:
         InputError: the file is missing or is not JSON.
     """
     try:
-        return json_text.parse(read_bytes(path))
+        return json_text.parse(read_bytes(path), allow_repeated_keys=True)
     except ValueError as error:
         raise InputError(f"{path} is not a JSON file: {error}") from error
 

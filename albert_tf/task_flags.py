@@ -11,7 +11,7 @@ from albert_tf import finetuning_data, finetuning_flags, task_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning_data import Split, kind_of_split
 from albert_tf.head_config import HeadConfig
-from albert_tf.tasks import catalogue, choice_file, tables, text_file
+from albert_tf.tasks import catalogue, choice_file, file_head, text_file
 from albert_tf.tasks.task import TRAIN, Task
 
 FLAGS = flags.FLAGS
@@ -63,7 +63,7 @@ def _have_choices(columns: Mapping[str, Any]) -> bool:
     if columns.get("has_header") is False or any(name in columns for name in _TEXT_COLUMNS):
         return False
     paths = finetuning_data.find_paths(text_file.TEXT_FILE, FLAGS.data_dir, _named_files())
-    return any(choice_file.usual_choices(tables.first_row(path)) for path in paths.values())
+    return any(choice_file.usual_choices(file_head.first_row(path)) for path in paths.values())
 
 
 def _named_files() -> dict[str, str | None]:

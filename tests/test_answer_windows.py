@@ -188,6 +188,15 @@ def test_what_cannot_be_learned_is_left_out_of_training(caplog):
     assert "1 of 4 questions are left out: they have no answer" in caplog.text
 
 
+def test_a_stride_longer_than_a_window_is_told():
+    examples = [question("a", context=" ".join("abcdefghij" * 3), answers=[("a", 0)]), question("a", context="a b")]
+    stride = "doc_stride 128 is more pieces than a window has beside 1 of the questions, and is lowered"
+    (said,) = features_of(examples, stride=128).warnings
+    assert said.startswith(stride)
+    assert features_of(examples, stride=3).warnings == ()
+    assert features_of(examples[1:], stride=128).warnings == ()
+
+
 def test_answers_must_be_known_in_training():
     with pytest.raises(InputError, match=r"dev\.json: data\[0\].*no answers are given"):
         features_of([question(answers=None, place="dev.json: data[0]")], training=True)

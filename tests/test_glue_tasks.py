@@ -176,7 +176,7 @@ def test_sts_b_scores_are_numbers_from_0_to_5(read):
         ("rte", f"{PAIR_HEADER}\n0\tA\tB\tmaybe\n", "line 2: the label is 'maybe', but RTE's labels are entailment"),
         ("rte", f"{PAIR_HEADER}\n0\tA\tB\tentailment\n1\tA\tB\n", r"line 3 has 3 column"),
         ("rte", f"{PAIR_HEADER}\n0\tA\tB\tC\tentailment\n", r"line 2 has 5 column"),
-        ("rte", "index\tsentence1\tsentence1\tsentence2\tlabel\n0\tA\tB\tC\tD\n", "'sentence1' twice"),
+        ("rte", "index\tsentence1\tsentence1\tsentence2\tlabel\n0\tA\tB\tC\tD\n", "'sentence1' is there twice"),
         ("rte", f"{STSB_HEADER}\n", "line 1: RTE needs .* sentence1, sentence2 and, .* label; found index, genre"),
         ("sts-b", f"{PAIR_HEADER}\n0\tA\tB\tentailment\n", "STS-B needs a header .* score; found index, sentence1"),
         ("qnli", f"{PAIR_HEADER}\n", "QNLI needs .* question, sentence .* found index, sentence1"),

@@ -22,6 +22,8 @@ DEEP, LONG = "[" * 30_000, "9" * 5000
         ("[1]\n[2]", "Extra data", 2, 1),
         ('{"]": "[[\\"",\n"b": ' + DEEP, "too deeply nested", 2, 30_005),
         ('{"a": 1,\n"b": [2, -' + LONG + "]}", "a number has 5000 digits", 2, 11),
+        ('{"a": {"b": 1},\n "c": ["b", {"b": 2}], "\\u0061": "b"}', 'an object has the key "a" twice', 2, 24),
+        ('[{"b": "a", "a": {"c": ":", "d": [], "c": 1}}, {"x"]', 'an object has the key "c" twice', 1, 38),
         (b"\xef\xbb\xbf[1,\n\n\xc3\xa4\xff]", "the byte 0xff is not UTF-8: save the file as UTF-8", 3, 2),
     ],
 )
@@ -44,6 +46,42 @@ def test_a_nested_value_is_shown_on_one_line(depth):
     for _ in range(depth):
         value = [value]
     assert len(json_text.shown(value)) <= 61
+
+
+def test_a_repeated_key_may_be_allowed_and_is_in_files_of_other_programs(tmp_path):
+    text = '{"a": 1, "a": 2}'
+    (tmp_path / "a.json").write_text(text)
+    assert json_text.parse(text, allow_repeated_keys=True) == {"a": 2}
+    assert files.read_json(tmp_path / "a.json") == storage.read_json(str(tmp_path / "a.json")) == {"a": 2}
+
+
+REPEATED = {
+    "text_file": '{"text": "x", "text": "y", "label": 1}',
+    "afqmc": '{"sentence1": "x", "sentence2": "y", "label": "0", "label": "1"}',
+    "race": '{"article": "x", "article": "y"}',
+    "dream": '[[["x"], [{"question": "Q?", "question": "R?"}], "1"]]',
+    "squad1.1": '{"data": [], "data": []}',
+}
+
+
+@pytest.mark.parametrize("task", REPEATED)
+def test_every_reader_refuses_a_key_that_is_there_twice(tmp_path, task):
+    path = tmp_path / "a.json"
+    path.write_text(REPEATED[task])
+    with pytest.raises(InputError, match=r"a\.json.*an object has the key \"\w+\" twice"):
+        find_task(task).read(str(path))
+
+
+@pytest.mark.parametrize("task", ["sst-2", "cola", "conll", "afqmc", "text_file", "race", "dream", "squad2.0"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.json", "a.csv"])
+def test_every_reader_refuses_nul_with_its_line(tmp_path, task, name):
+    path = tmp_path / name
+    path.write_bytes(b"sentence\tlabel\nx\0y\t1\n")
+    with pytest.raises(InputError, match=rf"{name}, line 2 has a NUL character, which no text has"):
+        find_task(task).read(str(path))
+    path.write_bytes("sentence\tlabel\n".encode("utf-16-le"))
+    with pytest.raises(InputError, match=rf"{name}, line 1 has a NUL character.* is it UTF-16"):
+        find_task(task).read(str(path))
 
 
 @pytest.mark.parametrize(("bad", "reason"), [(DEEP, "too deeply nested"), (LONG, "a number has 5000 digits")])

@@ -170,4 +170,4 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_ids_that_come_again_are_warned_of(tmp_path, warnings):
     assert len(read_questions(written(tmp_path, squad(QUESTION, QUESTION)))) == 2
-    assert "1 questions have an id that another one has too: one prediction" in warnings()
+    assert "1 example(s) have the id of one before, the first" in warnings()

@@ -112,3 +112,27 @@ def test_a_file_without_tags_cannot_be_trained_on(read):
 def test_every_word_has_its_line(read):
     lines = [[place.rsplit(" ", 1)[1] for place in example.word_places] for example in read(CONLL_2003)]
     assert lines == [["3", "4", "5"], ["7", "8"], ["12", "13"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"tokens": ["a"], "tags": ["O"]}\n', "is JSON, and words and tags need one word a line"),
+        ('[\n{"tokens": ["a"]}\n]\n', "is JSON, and words and tags need one word a line"),
+        ("a fine film\tgood\na dull film\tbad\n", "has texts of several words in its first column"),
+        ("\nword\ttag\nEU\tB-ORG\n", "line 2: word, tag seem to be names of columns"),
+        ("Token pos NER\nEU NNP B-ORG\n", "line 1: Token, pos, NER seem to be names of columns"),
+    ],
+)
+def test_what_is_plainly_another_file_is_refused(read, content, message):
+    with pytest.raises(InputError, match=message):
+        read(content)
+
+
+@pytest.mark.parametrize("content", ["[ O\n] O\n\n", "{ O\n", '["a" O\n', "word O\n", "[1] O\n"])
+def test_brackets_are_words(read, content):
+    assert read(content)[0].words[0] == content.split()[0]
+
+
+def test_line_ends_of_old_macs(read):
+    assert read("EU B-ORG\rno O\r\rx O\r") == read("EU B-ORG\nno O\n\nx O\n")

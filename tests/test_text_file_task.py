@@ -12,8 +12,8 @@ import pytest
 from albert_tf.errors import InputError
 from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task, usual_choices
+from albert_tf.tasks.file_head import first_row
 from albert_tf.tasks.labels import find_labels
-from albert_tf.tasks.tables import first_row
 from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, Columns, text_file_task
 
 
@@ -203,7 +203,7 @@ def test_several_labels(read):
         ("a.tsv", "text\tlabel\nx\t1\ny\t\n", None, "line 3: there is no label, and other rows of the file have one"),
         ("a.tsv", "text\tlabel\nx\t1\n", Columns("body"), r"no column 'body' for the text: it has 2 .*\(text, label\)"),
         ("a.tsv", "text\tlabel\nx\t1\n", Columns(5), "no column 5 for the text"),
-        ("a.tsv", "text\ttext\tlabel\nx\ty\t1\n", Columns("text"), "line 1: the header has the column 'text' twice"),
+        ("a.tsv", "text\ttext\tlabel\nx\ty\t1\n", Columns("text"), "line 1: the column 'text' is there twice"),
         ("a.tsv", "a\tb\tc\td\n", None, r"has 4 column\(s\) \(no header\), and which of them are texts cannot be told"),
         ("a.tsv", b"text\tlabel\n\xff\t1\n", None, "line 2: the byte 0xff is not UTF-8"),
         ("a.tsv.gz", b"text\tlabel\n", None, "is not a whole gzip file"),
@@ -218,6 +218,42 @@ def test_faults_are_told_with_file_and_line(read, name, content, columns, messag
     with pytest.raises(InputError, match=message) as caught:
         read(name, content, text_file_task(columns))
     assert name in str(caught.value)
+
+
+def test_what_may_be_meant_so_is_warned_of_with_a_count(read, caplog):
+    with caplog.at_level("WARNING", logger="absl"):
+        examples = read("a.jsonl", '{"id": 3, "text": 1984}\n{"id": 4, "text": "x"}\n{"id": 3, "text": -2}\n')
+        assert [(example.id, example.text_a) for example in examples] == [("3", "1984"), ("4", "x"), ("3", "-2")]
+        assert "a.jsonl: 2 row(s) have a number where a text is expected, the first in" in caplog.text
+        assert "a.jsonl: 1 example(s) have the id of one before, the first '3' in" in caplog.text
+        caplog.clear()
+        (example,) = read("b.jsonl", '{"question": 7, "options": [1997, 1998], "answer": 1998}', choice_file_task(ANY))
+        assert (example.question, example.choices, example.label) == ("7", ("1997", "1998"), 1)
+        assert caplog.text.count("b.jsonl: 1 row(s) have a number where a text is expected") == 2
+        caplog.clear()
+        read("c.tsv", "text\tlabel\tmore\tmore\nx\t1\ty\tz\n")
+        assert "c.tsv, line 1: the header has more than once: more" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv", "text\tText\tlabel\nx\ty\t1\n"),
+        ("a.csv", "text,label,label\nx,1,2\n"),
+        ("a.tsv", "id\tid\ttext\n1\t2\tx"),
+    ],
+)
+def test_a_column_that_is_there_twice_is_refused_where_it_is_needed(read, name, content):
+    with pytest.raises(InputError, match=r"line 1: the column '\w+' is there twice"):
+        read(name, content)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.tsv.gz"])
+def test_line_ends_of_old_macs(read, name):
+    content = b"text,label\rx,1\ry,0\r" if "csv" in name else b"text\tlabel\rx\t1\ry\t0\r"
+    examples = read(name, gzip.compress(content) if "gz" in name else content)
+    assert values(examples) == [("x", None, "1"), ("y", None, "0")]
+    assert examples[1].place.endswith("line 3")
 
 
 def test_a_header_with_unusual_names_is_not_taken_for_a_row(read):
@@ -297,6 +333,7 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 
 
 CHOICES = ChoiceColumns(("one", "two", "three"))
+ANY = ChoiceColumns()
 CHOICE_HEADER = "passage\tquestion\tone\ttwo\tthree\tlabel\n"
 
 
@@ -362,7 +399,7 @@ def test_choices_are_found_by_usual_names(read, tmp_path, name, is_compressed):
     content = CHOICES_BY_USUAL_NAMES[name].encode("utf-8-sig")
     if is_compressed:
         name, content = f"{name}.gz", gzip.compress(content)
-    (example,) = read(name, content, choice_file_task(ChoiceColumns()))
+    (example,) = read(name, content, choice_file_task(ANY))
     assert (example.question, example.choices, example.label) == ("Q?", ("x", "y"), 1)
     assert len(usual_choices(first_row(str(tmp_path / name)))) == (1 if name.startswith(("list", "entries")) else 2)
 
@@ -395,6 +432,6 @@ def test_json_without_lists_is_no_choices(tmp_path, line):
 
 def test_choices_need_columns_and_something_to_ask(read):
     with pytest.raises(InputError, match="a.tsv has no columns of choices with usual names, .* name two or more"):
-        read("a.tsv", "question\tone\ttwo\nx\ty\tz\n", choice_file_task(ChoiceColumns()))
+        read("a.tsv", "question\tone\ttwo\nx\ty\tz\n", choice_file_task(ANY))
     with pytest.raises(InputError, match="neither a passage nor a question"):
         read("a.tsv", "one\ttwo\nx\ty\n", choice_file_task(ChoiceColumns(("one", "two"))))

@@ -66,8 +66,8 @@ class Source:
         """All rows; of JSON lines and of tables with several columns without those that are empty.
 
         Raises:
-            InputError: a byte is no UTF-8, a line is no JSON object or no CSV, or a row has another number of columns
-                than the first; with file and line.
+            InputError: a byte is no UTF-8 or is NUL, a line is no JSON object or no CSV, or a row has another number of
+                columns than the first; with file and line.
         """
         yield from {LINES: self._lines, TSV: self._tsv, CSV: self._csv, JSONL: self._jsonl}[self.form]()
 
@@ -95,6 +95,10 @@ class Source:
         self._file = None
 
     def _decode(self, line: bytes, number: int) -> str:
+        if b"\0" in line:
+            raise InputError(rows.nul_at(rows.place(self.name, number)))
+        if number == 1 and not line.endswith(b"\n") and b"\r" in line:
+            raise InputError(f"{self.name} has lines that end in \\r alone, as old Macs write them: save it with \\n")
         try:
             return line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

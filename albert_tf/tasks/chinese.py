@@ -89,7 +89,7 @@ def read(path: str, layout: Layout) -> list[Example]:
 
 def _is_json(path: str) -> bool:
     first = rows.read_lines(path)[0].strip()
-    if path.endswith((".json", ".jsonl")) or first == "[":
+    if rows.ending(path) in rows.JSON or first == "[":
         return True
     try:
         return first.startswith("{") and isinstance(json_text.parse(first), dict)
@@ -117,9 +117,9 @@ def _from_json(path: str, layout: Layout) -> Iterator[_Raw]:
 
 
 def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
-    body = rows.read_csv(path) if path.lower().endswith(".csv") else rows.read_rows(path)
+    body = rows.read_csv(path) if rows.ending(path) == rows.CSV else rows.read_rows(path)
     width = len(body[0].cells)
-    columns = _columns_by_name(body[0], layout)
+    columns = _columns_by_name(body[0], path, layout)
     has_header = columns is not None
     columns = columns or _columns_by_content(body[0], path, layout)
     for row in body[has_header:]:
@@ -144,17 +144,15 @@ class _Columns(NamedTuple):
     id: int | None = None
 
 
-def _columns_by_name(header: Row, layout: Layout) -> _Columns | None:
+def _columns_by_name(header: Row, path: str, layout: Layout) -> _Columns | None:
     """Where a header's columns stand; None if the row is no header."""
-    found = [cell.strip().lower() for cell in header.cells]
-
-    def position(names: Sequence[str]) -> int | None:
-        return next((found.index(name) for name in names if name in found), None)
-
-    texts = tuple(position(names) for names in (_TEXT_A, _TEXT_B)[: layout.texts])
+    where = place(path, header.line)
+    *texts, label, identifier = (
+        rows.find_column(header.cells, wanted, where) for wanted in (*(_TEXT_A, _TEXT_B)[: layout.texts], _LABEL, _ID)
+    )
     if None in texts:
         return None
-    return _Columns(tuple(text for text in texts if text is not None), position(_LABEL), position(_ID))
+    return _Columns(tuple(text for text in texts if text is not None), label, identifier)
 
 
 def _columns_by_content(first: Row, path: str, layout: Layout) -> _Columns:

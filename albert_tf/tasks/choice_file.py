@@ -90,19 +90,27 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
         described[path] = table.described(uses, {"label": columns.label})
     if label is not None and all(line.cells[label] in (None, "") for line in table.lines):
         label = None
+    passages, questions = (
+        [""] * len(table.lines) if column is None else table.texts(column) for column in (passage, question)
+    )
     examples: list[Example] = []
+    with_numbers: list[Line] = []
     for number, line in enumerate(table.lines):
-        choices = _choices(line, places)
+        values = _choices(line, places)
+        choices = tuple(tables.text_of(value, line.place) for value in values)
+        if choices != values:
+            with_numbers.append(line)
         examples.append(
             ChoiceExample(
                 id=line.identifier(identifier, number),
-                passage="" if passage is None else line.text(passage),
-                question="" if question is None else line.text(question),
+                passage=passages[number],
+                question=questions[number],
                 choices=choices,
                 label=None if label is None else _label(line.cells[label], choices, columns, line.place),
                 place=line.place,
             )
         )
+    tables.warn_of_numbers(path, with_numbers)
     return rows.checked(path, examples)
 
 
@@ -169,13 +177,14 @@ def _named_choices(table: Table) -> tuple[str, ...]:
     return found
 
 
-def _choices(line: Line, places: Sequence[int]) -> tuple[str, ...]:
+def _choices(line: Line, places: Sequence[int]) -> tuple[Any, ...]:
+    """What there is to choose from, as it stands."""
     values = [line.cells[column] for column in places]
     if len(values) == 1 and isinstance(values[0], list):
         values = list(values[0])
     while values and values[-1] in (None, ""):
         values.pop()
-    if not _LEAST_CHOICES <= len(values) <= len(LETTERS) or not all(isinstance(value, str) for value in values):
+    if not _LEAST_CHOICES <= len(values) <= len(LETTERS):
         raise InputError(
             f"{line.place}: {_LEAST_CHOICES} to {len(LETTERS)} texts to choose from are needed, but there are "
             f"{shown(values)}"
@@ -190,8 +199,8 @@ def _label(value: Any, choices: Sequence[str], columns: ChoiceColumns, place: st
     index = int(text) - columns.first_label if text.isdecimal() else LETTERS.find(text) if len(text) == 1 else -1
     if not 0 <= index < len(choices) and text in names and len(names) == len(choices):
         index = names.index(text)
-    if not 0 <= index < len(choices) and value in choices:
-        index = list(choices).index(value)
+    if not 0 <= index < len(choices) and str(value) in choices:
+        index = list(choices).index(str(value))
     if not 0 <= index < len(choices):
         first, last = columns.first_label, columns.first_label + len(choices) - 1
         raise InputError(

@@ -125,39 +125,31 @@ def _example(row: Row, index: int, path: str, columns: _Columns, layout: Layout)
 
 def _columns(header: Row, path: str, layout: Layout) -> _Columns:
     """Where the columns stand; the header of another task is refused."""
-    found = [cell.strip().lower() for cell in header.cells]
-    text_a, text_b = _find(found, layout.text_a, path), _find(found, layout.text_b, path)
-    label = _find(found, layout.label, path)
-    foreign = label is None and any(name in _LABEL_COLUMNS for name in found)
+    where = place(path, header.line)
+    text_a, text_b, label, identifier = (
+        rows.find_column(header.cells, wanted, where)
+        for wanted in (layout.text_a, layout.text_b, layout.label, layout.ids)
+    )
+    foreign = label is None and rows.find_column(header.cells, _LABEL_COLUMNS, where) is not None
     if text_a is None or (layout.text_b and text_b is None) or foreign:
         if all(re.fullmatch('".*"', cell) for cell in header.cells):
             raise InputError(
-                f"{place(path, header.line)}: the cells are in double quotes, and those of {layout.title}'s files are "
+                f"{where}: the cells are in double quotes, and those of {layout.title}'s files are "
                 f"not: take GLUE's own files, or save this one as .csv and read it as your own (--task=text "
                 f"{_flags_for(layout)})"
             )
         expected = [names[0] for names in (layout.text_a, layout.text_b) if names]
         raise InputError(
-            f"{place(path, header.line)}: {layout.title} needs a header with the columns {', '.join(expected)} and, "
+            f"{where}: {layout.title} needs a header with the columns {', '.join(expected)} and, "
             f"where there are labels, {layout.label[0]}; found {rows.names(header.cells)}: is it another task's file?"
         )
-    return _Columns(text_a, text_b, label, _find(found, layout.ids, path))
+    return _Columns(text_a, text_b, label, identifier)
 
 
 def _flags_for(layout: Layout) -> str:
     """How a file with this task's columns is read as a person's own."""
     columns = {"text_column": layout.text_a, "text_b_column": layout.text_b, "label_column": layout.label}
     return " ".join(f"--{flag}={names[0]}" for flag, names in columns.items() if names)
-
-
-def _find(found: list[str], wanted: tuple[str, ...], path: str) -> int | None:
-    """The position of the column that has one of the names."""
-    for name in wanted:
-        if found.count(name) > 1:
-            raise InputError(f"{place(path, 1)}: the header has the column {name!r} twice")
-        if name in found:
-            return found.index(name)
-    return None
 
 
 def _wrong_width(path: str, row: Row, expected: int) -> InputError:

@@ -1,7 +1,8 @@
 """Files of examples as lines and cells, with the number of each line for messages.
 
-What all files have in common is settled here: UTF-8 with or without a byte order mark, `\\n` or `\\r\\n` line ends (and
-no other: U+2028 and the like belong to texts), empty lines at the end of the file, and gzip where the name says so.
+What all files have in common is settled here: UTF-8 without NUL, with or without a byte order mark; `\\n` or `\\r\\n`
+at the ends of lines, `\\r` where there is no `\\n` (U+2028 and the like belong to texts); empty lines at the end of the
+file; and gzip where the name says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import codecs
 import csv
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Collection, Sequence
@@ -21,6 +23,8 @@ from albert_tf import storage
 from albert_tf.errors import InputError
 from albert_tf.tasks.examples import ChoiceExample, Example, QuestionExample, TagExample, TextExample
 
+COMPRESSED = ".gz"
+CSV, JSON = ".csv", (".json", ".jsonl")  # endings
 _MOST_NAMES = 12  # of a header that is quoted in a message
 _LONGEST_NAME = 40
 
@@ -37,21 +41,30 @@ def place(path: str, line: int) -> str:
     return f"{path}, line {line}"
 
 
+def ending(path: str) -> str:
+    """The ending of a name, ".csv" for one, in lower case; that of compression aside."""
+    return os.path.splitext(path.lower().removesuffix(COMPRESSED))[1]
+
+
 def read_text(path: str) -> str:
-    """The text of a file without its byte order mark; line ends as they are.
+    """The text of a file without its byte order mark; line ends as they are, but for those of old Macs.
 
     Raises:
-        InputError: the file cannot be read, is a directory, or is not UTF-8 (the line is named).
+        InputError: the file cannot be read, is a directory, is not UTF-8 or has NUL in it (the line is named).
     """
     if storage.is_directory(path):
         raise InputError(f"{path} is a directory, and a file is needed")
     data = storage.read_bytes(path)
-    if path.endswith(".gz"):
+    if path.endswith(COMPRESSED):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path} is not a whole gzip file: {error}") from error
     data = data.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in data:
+        raise InputError(nul_at(place(path, data.count(b"\n", 0, data.index(b"\0")) + 1)))
+    if b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -59,6 +72,11 @@ def read_text(path: str) -> str:
         raise InputError(
             f"{place(path, line)}: the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8"
         ) from error
+
+
+def nul_at(where: str) -> str:
+    """What is said of a NUL character in a file."""
+    return f"{where} has a NUL character, which no text has: is the file damaged, or is it UTF-16? Save it as UTF-8"
 
 
 def read_lines(path: str) -> list[str]:
@@ -148,8 +166,35 @@ def number(text: str, where: str, limits: tuple[float, float] = (float("-inf"), 
     return value
 
 
+def find_column(header: Sequence[str], wanted: Sequence[str], where: str) -> int | None:
+    """The position of the column that has the first of these names that is there; None where none is.
+
+    Args:
+        header: the names as they stand in the file; case and spaces at their ends do not matter.
+        wanted: in lower case.
+        where: the place of the header.
+
+    Raises:
+        InputError: two columns have that name.
+    """
+    found = [name.strip().lower() for name in header]
+    for name in wanted:
+        if found.count(name) > 1:
+            raise InputError(f"{where}: the column {name!r} is there twice: give one of them another name")
+        if name in found:
+            return found.index(name)
+    return None
+
+
+def warn_of_repeated_columns(where: str, header: Sequence[str]) -> None:
+    """Says which names come again in a header; whoever wants one of these columns refuses the file."""
+    again = sorted({name for name in header if name and header.count(name) > 1})
+    if again:
+        logging.warning("%s: the header has more than once: %s", where, names(again))
+
+
 def checked(path: str, examples: Sequence[Example]) -> list[Example]:
-    """The examples of one file, with a warning that counts those with an empty text: they are kept.
+    """The examples of one file, with warnings that count those with an empty text or the id of another: they are kept.
 
     Raises:
         InputError: there is none.
@@ -159,7 +204,26 @@ def checked(path: str, examples: Sequence[Example]) -> list[Example]:
     empty = [example for example in examples if not all(text.strip() for text in _texts(example))]
     if empty:
         logging.warning("%s: %d example(s) have an empty text, the first in %s", path, len(empty), empty[0].place)
+    warn_of_repeated_ids(path, examples)
     return list(examples)
+
+
+def warn_of_repeated_ids(path: str, examples: Sequence[Example]) -> None:
+    """Counts the examples that have the id of one before them."""
+    seen: set[str] = set()
+    again: list[Example] = []
+    for example in examples:
+        if example.id in seen:
+            again.append(example)
+        seen.add(example.id)
+    if again:
+        logging.warning(
+            "%s: %d example(s) have the id of one before, the first %r in %s: it does not tell predictions apart",
+            path,
+            len(again),
+            again[0].id,
+            again[0].place,
+        )
 
 
 def warn_of_skipped(path: str, lines: Sequence[int], why: str) -> None:

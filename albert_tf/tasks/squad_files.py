@@ -165,10 +165,4 @@ def _report(examples: list[QuestionExample], path: str) -> None:
             moved,
             lost,
         )
-    again = len(examples) - len({example.id for example in examples})
-    if again:
-        logging.warning(
-            "%s: %d questions have an id that another one has too: one prediction is kept for an id, the last",
-            path,
-            again,
-        )
+    rows.warn_of_repeated_ids(path, examples)

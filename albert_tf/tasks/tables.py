@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
-import contextlib
-import csv
 import dataclasses
-import gzip
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from absl import logging
 
-from albert_tf import json_text, storage
 from albert_tf.errors import InputError
-from albert_tf.json_text import JsonFault, shown
+from albert_tf.json_text import shown
 from albert_tf.tasks import json_records, rows
 from albert_tf.tasks.rows import Row, place
 
 Column = Union[str, int]
-_JSON_ENDINGS = (".json", ".jsonl")
-_COMPRESSED = ".gz"
 SPLITS = {
     split: tuple(f"{split}.{ending}" for ending in ("tsv", "csv", "jsonl", "json", "txt"))
     for split in ("train", "dev", "test")
@@ -36,17 +28,8 @@ class Line:
     cells: Sequence[Any]
 
     def text(self, column: int) -> str:
-        """The text of a cell; a whole number of JSON becomes one.
-
-        Raises:
-            InputError: it is no text.
-        """
-        value = self.cells[column]
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if not isinstance(value, str):
-            raise InputError(f"{self.place}: a text is needed, but there is {shown(value)}")
-        return value
+        """The text of a cell, see `text_of`."""
+        return text_of(self.cells[column], self.place)
 
     def identifier(self, column: int | None, number: int) -> str:
         """What is in the column of identifiers, else the number of the row."""
@@ -90,7 +73,7 @@ class Table:
         names = self.names or ()
         if isinstance(column, str) and column in names:
             if names.count(column) > 1:
-                raise InputError(f"{place(self.path, 1)}: the header has the column {column!r} twice")
+                raise InputError(f"{place(self.path, 1)}: the column {column!r} is there twice: give its number")
             return names.index(column)
         if str(column).isdecimal() and int(column) < self.width:
             return int(column)
@@ -108,8 +91,17 @@ class Table:
         if column is not None:
             is_there = column in (self.names or ()) or (str(column).isdecimal() and int(column) < self.width)
             return self.find(column, "") if is_there else None
-        names = [name.lower() for name in self.names or ()]
-        return next((names.index(name) for name in usual if name in names), None)
+        return rows.find_column(self.names or (), usual, place(self.path, 1))
+
+    def texts(self, column: int) -> list[str]:
+        """The texts in a column, with a warning that counts numbers.
+
+        Raises:
+            InputError: a cell is no text.
+        """
+        found = [line.text(column) for line in self.lines]
+        warn_of_numbers(self.path, [line for line in self.lines if not isinstance(line.cells[column], str)])
+        return found
 
     def described(self, uses: Mapping[str, int | None], asked: Mapping[str, Column | None]) -> str:
         """Which column is what, for a person.
@@ -130,6 +122,30 @@ class Table:
         return ", ".join(parts) + ("; the file has no header" if self.names is None else "")
 
 
+def text_of(value: Any, where: str) -> str:
+    """A value as a text; a whole number of JSON becomes one.
+
+    Raises:
+        InputError: it is no text; `where` is its place.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise InputError(f"{where}: a text is needed, but there is {shown(value)}")
+    return value
+
+
+def warn_of_numbers(path: str, lines: Sequence[Line]) -> None:
+    """Counts the rows of a file that have a number in place of a text."""
+    if lines:
+        logging.warning(
+            "%s: %d row(s) have a number where a text is expected, the first in %s: it is taken for a text",
+            path,
+            len(lines),
+            lines[0].place,
+        )
+
+
 def read_table(
     path: str, has_header: bool | None, usual: Sequence[str], given: Sequence[Column] = (), beside: Sequence[str] = ()
 ) -> Table:
@@ -147,10 +163,9 @@ def read_table(
         InputError: a row has another number of columns than the first, a quote is not closed, JSON is broken, or there
             is no row; the message names file and line.
     """
-    stem = _stem(path)
-    if stem.endswith(_JSON_ENDINGS):
+    if rows.ending(path) in rows.JSON:
         return _json_table(path)
-    body = rows.read_csv(path) if stem.endswith(".csv") else rows.read_rows(path)
+    body = rows.read_csv(path) if rows.ending(path) == rows.CSV else rows.read_rows(path)
     width = len(body[0].cells) if body else 0
     if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
         blank = [row.line for row in body if not any(row.cells)]
@@ -167,41 +182,12 @@ def read_table(
     first = tuple(cell.strip() for cell in body[0].cells)
     if has_header is None:
         has_header = _is_header(path, body, usual, given, beside)
+    if has_header:
+        rows.warn_of_repeated_columns(place(path, body[0].line), first)
     lines = [Line(place(path, row.line), row.cells) for row in body[has_header:]]
     if not lines:
         raise InputError(f"{path} has a header and no rows: it must have one example a line below it")
     return Table(path, first if has_header else None, lines)
-
-
-def first_row(path: str) -> dict[str, Any]:
-    """What is under each name in the first object of a JSON file; of another file the cells of its first line as names.
-
-    No more than the first line is read where that is enough. What is wrong with a file is for `read_table` to say: then
-    there is nothing here.
-    """
-    try:
-        with storage.open_binary(path) as file:
-            line = gzip.GzipFile(fileobj=file).readline() if path.endswith(_COMPRESSED) else file.readline()
-        text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8").strip("\r\n")
-        if _stem(path).endswith(_JSON_ENDINGS):
-            return _first_object(path, text)
-        cells = rows.csv_cells(text) if _stem(path).endswith(".csv") else text.split("\t")
-        return dict.fromkeys(cell.strip() for cell in cells)
-    except (OSError, EOFError, zlib.error, ValueError, csv.Error):
-        return {}
-
-
-def _first_object(path: str, first_line: str) -> dict[str, Any]:
-    with contextlib.suppress(JsonFault):
-        value = json_text.parse(first_line)
-        if isinstance(value, dict):
-            return value
-    return {**json_records.read_records(path)[0].values}
-
-
-def _stem(path: str) -> str:
-    """A path in lower case without the ending of compression."""
-    return path.lower().removesuffix(_COMPRESSED)
 
 
 def _is_header(

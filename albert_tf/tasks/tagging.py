@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Sequence
 
+from albert_tf import json_text
 from albert_tf.errors import InputError
+from albert_tf.json_text import JsonFault
 from albert_tf.tasks import rows
 from albert_tf.tasks.examples import Example, TagExample
 from albert_tf.tasks.rows import Row, place
@@ -14,6 +17,8 @@ from albert_tf.tasks.submissions import write_tags
 from albert_tf.tasks.task import Task
 
 _DOCUMENT = "-DOCSTART-"
+_NAMES_OF_COLUMNS = ("word", "words", "token", "tokens", "text", "sentence", "tag", "tags", "ner", "ner_tags", "label")
+_MOST_WORDS_WITH_SPACES = 0.5  # of those that stand before a tab; some corpora have words such as "10 000"
 
 
 def read_columns(path: str, word_column: int = 0, tag_column: int | None = -1) -> list[Example]:
@@ -29,9 +34,11 @@ def read_columns(path: str, word_column: int = 0, tag_column: int | None = -1) -
             with `tag_column` None, has no tags.
 
     Raises:
-        InputError: a line has another number of columns than the first, or a column is not there or empty.
+        InputError: a line has another number of columns than the first, a column is not there or empty, or the file is
+            plainly another thing: JSON, or a table of texts or with a header.
     """
     lines = rows.read_lines(path)
+    _refuse_other_forms(path, lines)
     width = _width(lines)
     examples: list[Example] = []
     sentence: list[Row] = []
@@ -85,6 +92,34 @@ def _width(lines: Sequence[str]) -> int:
         if cells and cells[0] != _DOCUMENT and not line.startswith("#"):
             return len(cells)
     return 1
+
+
+def _refuse_other_forms(path: str, lines: Sequence[str]) -> None:
+    """Refuses a file that would be read as words and tags, and cannot be meant so."""
+    first = next((line for line in lines if line.strip()), "").strip()
+    needed = "words and tags need one word a line, its tag behind a tab or a space, and a blank line between sentences"
+    if rows.ending(path) in rows.JSON or (first[0] in "[{" and _is_json(first, lines)):
+        raise InputError(f"{path} is JSON, and {needed}")
+    cells = _cells(first)
+    if len(cells) > 1 and {cells[0].lower(), cells[-1].lower()} <= {*_NAMES_OF_COLUMNS}:
+        raise InputError(
+            f"{place(path, lines.index(first) + 1 if first in lines else 1)}: {rows.names(cells)} seem to be names of "
+            "columns, and such a line would be read as a word: take it away"
+        )
+    words = [line.split("\t", 1)[0] for line in lines if "\t" in line]
+    if sum(" " in word.strip() for word in words) > len(words) * _MOST_WORDS_WITH_SPACES:
+        raise InputError(
+            f"{path} has texts of several words in its first column, and {needed}: is it a table for --task=text?"
+        )
+
+
+def _is_json(first: str, lines: Sequence[str]) -> bool:
+    """Whether the first line is an object, or all lines together are a list or an object."""
+    with contextlib.suppress(JsonFault):
+        return isinstance(json_text.parse(first), dict)
+    with contextlib.suppress(JsonFault):
+        return isinstance(json_text.parse("\n".join(lines)), (dict, list))
+    return False
 
 
 def _example(sentence: Sequence[Row], index: int, path: str, word_column: int, tag_column: int | None) -> TagExample:

@@ -90,18 +90,21 @@ def read_texts(
         _check_first_line(table, labels)
     several = functools.partial(_several, separator=separator)
     readers: dict[str, Callable[[Any, str], Any]] = {SINGLE_LABEL: _class, MULTI_LABEL: several, REGRESSION: _number}
-    examples: list[Example] = []
-    for line, label in zip(table.lines, labels):
-        examples.append(
+    text_a = table.texts(found.text_a)
+    text_b = [None] * len(table.lines) if found.text_b is None else table.texts(found.text_b)
+    return rows.checked(
+        path,
+        [
             TextExample(
-                id=line.identifier(found.id, len(examples)),
-                text_a=line.text(found.text_a),
-                text_b=None if found.text_b is None else line.text(found.text_b),
-                label=readers[problem](label, line.place) if is_labelled else None,
+                id=line.identifier(found.id, number),
+                text_a=text_a[number],
+                text_b=text_b[number],
+                label=readers[problem](labels[number], line.place) if is_labelled else None,
                 place=line.place,
             )
-        )
-    return rows.checked(path, examples)
+            for number, line in enumerate(table.lines)
+        ],
+    )
 
 
 def text_file_task(
