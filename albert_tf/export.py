@@ -38,6 +38,7 @@ def main(argv: Sequence[str]) -> int:
 def write_saved_model() -> None:
     """Writes the next version of a SavedModel with all that TF Serving wants beside it, and says what that is."""
     from albert_tf.exporting import saved_model, serving_files, source, version_directories, warmup
+    from albert_tf.exporting.graph_difference import graph_difference
     from albert_tf.pipelines.pipeline import PAIRS
 
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
@@ -58,11 +59,12 @@ def write_saved_model() -> None:
     )
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
     with version_directories.new_version(FLAGS.output, version) as directory:
-        saved_model.save(directory, parts)
+        graph = saved_model.save(directory, parts, FLAGS.mixed_precision)
         ops = serving_files.write_extra(directory)
         has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
     serving_files.write_samples(FLAGS.output, FLAGS.name)
     print(f"wrote {os.path.join(FLAGS.output, str(version))}")
+    print(graph_difference(loaded.model, graph).sentence(FLAGS.mixed_precision))
     for name, operations in ops.items():
         print(f"{name}: {', '.join(operations) or 'none'}")
     if not has_warmup:
@@ -99,7 +101,10 @@ def _settings() -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-FORMATS: Mapping[str, Callable[[], None]] = {"saved_model": write_saved_model, "onnx": write_runtime_file}
+FORMATS: Mapping[str, Callable[[], None]] = {
+    "saved_model": write_saved_model,
+    **dict.fromkeys(("onnx", "openvino", "tflite"), write_runtime_file),
+}
 
 
 def define_flags() -> None:
@@ -115,6 +120,12 @@ def define_flags() -> None:
         "max_seq_length", None, "The most pieces of a sequence; by default the model's.", lower_bound=5
     )
     flags.DEFINE_integer("doc_stride", None, "Pieces from one window of a long text to the next.", lower_bound=1)
+    flags.DEFINE_enum(
+        "mixed_precision",
+        "float32",
+        ["float32", "bfloat16", "float16"],
+        "Of the encoder's products. bfloat16 is faster where the CPU multiplies it (AVX512-BF16, AMX).",
+    )
     flags.DEFINE_integer("top_k", 5, "How many pieces for each [MASK].", lower_bound=1)
     flags.DEFINE_enum("weights", "float32", ["float32", "float16", "int8"], "How other runtimes keep large matrices.")
     flags.DEFINE_string("check_texts", None, "Texts, one a line, to compare the export with the model on.")

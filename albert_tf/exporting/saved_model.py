@@ -7,16 +7,20 @@ Signatures, of any batch size and length, so that a batch costs what its longest
     embeddings        `text` [B] (for pairs `text_a` and `text_b`) to `sequence_output` and `pooled_output`
 
 Without a tokenizer all take the inputs of `ids`, and plain TensorFlow loads the directory. The vocabulary and the
-labels are inside; the loaded object has `variables` and `trainable_variables` and can be called with the inputs of
-`ids`.
+labels are inside.
+
+The signatures are made for answering (`inference_encoder`): their weights are constants, in the precision that is
+chosen, so that the directory holds the encoder's twice. The loaded object itself has `variables` and
+`trainable_variables` and can be called with the inputs of `ids`; that is the model in float32, with gradients.
 
 B rows, S their padded length.
 """
 
 from __future__ import annotations
 
+import copy
 import os
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -24,6 +28,7 @@ from albert_tf import stack
 from albert_tf.errors import InputError
 from albert_tf.exporting import encoder
 from albert_tf.exporting.catalogue import SIGNATURES
+from albert_tf.exporting.inference_model import InferenceModel
 from albert_tf.exporting.parts import TOP_K, HeadSignatures, Parts, TextInput
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 from albert_tf.storage import complete_directory
@@ -44,6 +49,7 @@ def export_saved_model(
     max_seq_length: int | None = None,
     pairs: bool = False,
     top_k: int = TOP_K,
+    precision: str = "float32",
 ) -> None:
     """Writes the directory, complete or not at all; an earlier one is replaced.
 
@@ -57,6 +63,7 @@ def export_saved_model(
             has positions.
         pairs: whether a classifier's or encoder's `serving_default` takes two texts.
         top_k: how many pieces a masked-LM head gives for each gap.
+        precision: of the encoder's products in the signatures, "float32", "bfloat16" or "float16".
 
     Raises:
         InputError: the length is beyond the model's positions, or the directory holds other things or cannot be
@@ -64,7 +71,7 @@ def export_saved_model(
     """
     parts = make_parts(model, tokenizer, kind=kind, max_seq_length=max_seq_length, pairs=pairs, top_k=top_k)
     with complete_directory(os.fspath(directory)) as aside:
-        save(aside, parts)
+        save(aside, parts, precision)
 
 
 def make_parts(
@@ -100,12 +107,19 @@ def head_signatures(parts: Parts) -> HeadSignatures:
     return SIGNATURES[parts.head.kind](parts)
 
 
-def save(directory: str, parts: Parts) -> None:
-    """Writes the SavedModel into an empty directory."""
+def save(directory: str, parts: Parts, precision: str = "float32") -> InferenceModel:
+    """Writes the SavedModel into an empty directory.
+
+    Returns:
+        The model that its signatures ask.
+    """
+    model = InferenceModel(parts.model, precision)
+    parts, given = copy.copy(parts), parts
+    parts.model = cast(Any, model)  # the heads' modules only call it
     head = head_signatures(parts)
     vectors = encoder.vectors(parts)
     of_ids = ids_function(head)
-    served = _Served(parts, of_ids)
+    served = _Served(given, model.variables)
     signatures = {IDS: of_ids, SERVING_DEFAULT: of_ids, EMBEDDINGS: ids_function(vectors)}
     if parts.given_tokenizer is not None:
         signatures[SERVING_DEFAULT] = text_function(head)
@@ -113,6 +127,7 @@ def save(directory: str, parts: Parts) -> None:
     traced = {name: function.get_concrete_function() for name, function in signatures.items()}
     served.vocabularies = list(parts.modules)
     tf.saved_model.save(served, directory, traced)
+    return model
 
 
 def samples(parts: Parts) -> dict[str, dict[str, Any]]:
@@ -136,11 +151,12 @@ class _Served(tf.Module):
     trainable_variables: Any = ()
     vocabularies: Any = ()
 
-    def __init__(self, parts: Parts, of_ids: Any):
+    def __init__(self, parts: Parts, variables_of_signatures: list[tf.Variable]):
         super().__init__(name="albert")
         self.variables = [stack.native_variable(variable) for variable in parts.model.named_variables().values()]
         self.trainable_variables = list(self.variables)
-        self.__call__ = of_ids
+        self.variables_of_signatures = variables_of_signatures
+        self.__call__ = ids_function(head_signatures(parts))
 
 
 def ids_function(signatures: HeadSignatures) -> Any:

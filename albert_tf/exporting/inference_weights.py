@@ -1,0 +1,71 @@
+"""The encoder's weights as the graph for inference reads them.
+
+E embedding width, H hidden size, D size of a head, F width of the feed-forward network.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from albert_tf.encoder import FeedForward, SelfAttention
+from albert_tf.exporting.constants import in_precision
+from albert_tf.models import AlbertModel
+
+SCORE_FACTOR = 0.5  # what the graph multiplies scores by; exact in every precision
+Arrays = dict[str, np.ndarray]
+
+
+def inference_weights(albert: AlbertModel, precision: str) -> dict[str, Any]:
+    """Arrays by part.
+
+    Returns:
+        `embedding_norm`: `gamma` and `beta` [E]. `projection`, where there is one: `kernel` [E,H] and `bias` [H].
+        `attention`, by `AlbertEncoder.attention_parts`: `qkv` with `kernel` [H,3H], of which the query's columns hold
+        2 / sqrt(D) already; `output` and `norm`. `feed_forward`, by its parts: `inner` [H,F], `output` and `norm`.
+        Kernels and biases in the precision, what normalises in float32.
+    """
+    embeddings, encoder = albert.embeddings, albert.encoder
+    weights: dict[str, Any] = {
+        "embedding_norm": _norm(embeddings.layer_norm),
+        "attention": {key: _attention(part, precision) for key, part in encoder.attention_parts.items()},
+        "feed_forward": {key: _feed_forward(part, precision) for key, part in encoder.feed_forward_parts.items()},
+    }
+    if embeddings.projection is not None:
+        weights["projection"] = _dense(embeddings.projection, precision)
+    return weights
+
+
+def _attention(part: SelfAttention, precision: str) -> dict[str, Arrays]:
+    factor = 1.0 / (SCORE_FACTOR * math.sqrt(part.config.head_size))
+    layers = ((part.query, factor), (part.key, 1.0), (part.value, 1.0))
+    kernel = np.concatenate([_array(layer.kernel) * np.float32(by) for layer, by in layers], axis=1)
+    bias = np.concatenate([_array(layer.bias) * np.float32(by) for layer, by in layers])
+    return {
+        "qkv": {"kernel": in_precision(kernel, precision), "bias": in_precision(bias, precision)},
+        "output": _dense(part.output_dense, precision),
+        "norm": _norm(part.layer_norm),
+    }
+
+
+def _feed_forward(part: FeedForward, precision: str) -> dict[str, Arrays]:
+    return {
+        "inner": _dense(part.intermediate, precision),
+        "output": _dense(part.output_dense, precision),
+        "norm": _norm(part.layer_norm),
+    }
+
+
+def _dense(layer: Any, precision: str) -> Arrays:
+    return {name: in_precision(_array(getattr(layer, name)), precision) for name in ("kernel", "bias")}
+
+
+def _norm(layer: Any) -> Arrays:
+    return {name: _array(getattr(layer, name)) for name in ("gamma", "beta")}
+
+
+def _array(variable: Any) -> np.ndarray:
+    array: np.ndarray = variable.numpy()
+    return array
