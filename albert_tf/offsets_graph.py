@@ -1,112 +1,30 @@
 """Pieces with the characters they came from inside a graph: what `Tokenizer.encode_with_offsets` gives in Python.
 
-As in `character_offsets`, every change of a text carries along the characters of the original. N texts, T code points
-of all of them together, P pieces.
+N texts, P pieces of all of them together.
 """
 
 from __future__ import annotations
 
-import functools
-import unicodedata
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import text_cleanup, tokenization_graph, wordpiece
-from albert_tf.character_offsets import UNDERLINE
+from albert_tf import sentencepiece_rules, text_cleanup, tokenization_graph, wordpiece
+from albert_tf.aligned_texts import SPACE, AlignedTexts, EncodedTexts
+from albert_tf.normalizer_graph import NormalizerGraph
 from albert_tf.tokenization import SentencePieceTokenizer
-from albert_tf.tokenization_graph import CHARACTERS, CharacterTable, CodePointTable, RowTable, character_table
+from albert_tf.tokenization_graph import RowTable, character_table
 from albert_tf.tokenizer import Tokenizer
 from albert_tf.wordpiece import WordPieceTokenizer
 
-_SPACE = ord(" ")
-
-
-class EncodedTexts(NamedTuple):
-    """As `character_offsets.EncodedText`, of many texts: three ragged int32 [N, None] with the same rows."""
-
-    ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-
-
-class AlignedTexts(NamedTuple):
-    """Texts made from original ones: the code points [N, None] came from the characters `starts` to `ends` - 1 [T]."""
-
-    code_points: tf.RaggedTensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-
-    @classmethod
-    def of(cls, code_points: tf.RaggedTensor) -> AlignedTexts:
-        """The originals themselves."""
-        places = tf.cast(tf.ragged.range(code_points.row_lengths()).values, tf.int32)
-        return cls(code_points, places, places + 1)
-
-    def mapped(self, table: CharacterTable) -> AlignedTexts:
-        """Each character replaced as by the table; a mark that goes belongs to the character before it."""
-        values = self.code_points.values
-        sizes = table.sizes(values)
-        made = table(self.code_points)
-        sources = tf.repeat(tf.range(tf.size(values)), sizes)
-        behind = tf.cumsum(sizes)  # the place in what is made behind that of each character
-        row_starts = tf.gather(made.row_splits, self.code_points.value_rowids())
-        gone = tf.where((sizes == 0) & (behind > row_starts) & (marks()(values) > 0))
-        ends = tf.tensor_scatter_nd_max(
-            tf.gather(self.ends, sources), tf.gather(behind, gone) - 1, tf.gather_nd(self.ends, gone)
-        )
-        return AlignedTexts(made, tf.gather(self.starts, sources), ends)
-
-    def lowered(self) -> AlignedTexts:
-        """In lower-case, as `str.lower`."""
-        mapped = self.mapped(character_table(text_cleanup.lower))
-        return mapped._replace(code_points=tokenization_graph.lower(self.code_points))
-
-    def decomposed(self) -> AlignedTexts:
-        """In the normal form NFD."""
-        mapped = self.mapped(character_table(tokenization_graph.canonical_decomposition))
-        order = tokenization_graph.order_of_marks(mapped.code_points)
-        code_points, *bounds = (tf.gather(values, order) for values in (mapped.code_points.values, *mapped[1:]))
-        return AlignedTexts(mapped.code_points.with_values(code_points), *bounds)
-
-    def collapsed(self) -> AlignedTexts:
-        """Each run of spaces between words as one, which is from the whole run; none at the ends."""
-        values, row_ids = self.code_points.values, self.code_points.value_rowids()
-        is_space = spaces()(values) > 0
-        words = tf.where(~is_space)[:, 0]
-        after = tf.searchsorted(words, tf.range(tf.size(values, tf.int64), dtype=tf.int64))
-        has_after = after < tf.size(words)
-        next_word = tf.gather(tf.concat([words, [0]], 0), after)  # the place of the next character that is no space
-        is_first = tf.concat([[False], ~is_space[:-1] & (row_ids[:-1] == row_ids[1:])], 0)
-        is_between = is_space & is_first & has_after & (tf.gather(row_ids, next_word) == row_ids)
-        ends = tf.where(is_between, tf.gather(self.starts, next_word), self.ends)
-        values = tf.where(is_between, _SPACE, values)
-        return AlignedTexts(self.code_points.with_values(values), self.starts, ends).kept(~is_space | is_between)
-
-    def kept(self, mask: tf.Tensor) -> AlignedTexts:
-        """The characters where `mask` [T] holds."""
-        code_points = tf.ragged.boolean_mask(self.code_points, self.code_points.with_values(mask))
-        return AlignedTexts(code_points, tf.boolean_mask(self.starts, mask), tf.boolean_mask(self.ends, mask))
-
-    def byte_starts(self) -> tf.Tensor:
-        """int64 [T+1]: where each character begins in UTF-8, all texts one behind the other; at last the length."""
-        values = tokenization_graph.without_noncharacters(self.code_points.values)
-        widths = 1 + sum(tf.cast(values >= limit, tf.int64) for limit in (0x80, 0x800, 0x10000))
-        return tf.concat([[0], tf.cumsum(widths)], 0)
-
-    def encoded(self, ids: tf.RaggedTensor, firsts: tf.Tensor, lasts: tf.Tensor) -> EncodedTexts:
-        """The pieces `ids` [N, None], of the characters `firsts` to `lasts` - 1 [P], places among all T."""
-        row_ends = tf.gather(self.code_points.row_splits, ids.value_rowids() + 1)
-        all_starts, all_ends = (tf.concat([bounds, [0]], 0) for bounds in (self.starts, self.ends))
-        row_last = tf.gather(all_ends, tf.maximum(row_ends - 1, 0))
-        starts = tf.where(firsts < row_ends, tf.gather(all_starts, firsts), row_last)
-        ends = tf.where(firsts < lasts, tf.gather(all_ends, tf.maximum(lasts - 1, 0)), starts)
-        return EncodedTexts(ids, ids.with_values(starts), ids.with_values(ends))
-
 
 class SentencePieceOffsets(tf.Module):
-    """`SentencePieceTokenizer.encode_with_offsets` in a graph."""
+    """`SentencePieceTokenizer.encode_with_offsets` in a graph.
+
+    TensorFlow Text would tell bytes of the text before the model's normaliser, too coarse where that puts several
+    characters for one. So the text is normalised before.
+    """
 
     def __init__(self, tokenizer: SentencePieceTokenizer):
         super().__init__(name="sentencepiece_offsets")
@@ -114,23 +32,20 @@ class SentencePieceOffsets(tf.Module):
         self._keep_accents = tokenizer.keep_accents
         import tensorflow_text
 
-        self._sentencepiece = tensorflow_text.SentencepieceTokenizer(model=tokenizer.model_proto, out_type=tf.int32)
-        # Where the model's normaliser would put several characters for one, a piece may end among them, and the bytes
-        # that TensorFlow Text tells do not: they are put there before.
-        expansions = tokenizer.expansions(character for character in CHARACTERS if not _is_surrogate(character))
-        self._expand = CharacterTable(lambda character: expansions.get(character, character)) if expansions else None
+        model = tokenizer.model_proto
+        self._normalized = NormalizerGraph(sentencepiece_rules.normalizer_rules(model))
+        self._sentencepiece = tensorflow_text.SentencepieceTokenizer(
+            model=sentencepiece_rules.without_normalizer(model), out_type=tf.int32
+        )
         self._replacements = RowTable(tokenizer.replacement_rows())
         parts = tokenizer.part_sizes()
         begins = {i: [0, *np.cumsum(sizes)[:-1].tolist()] for i, sizes in parts.items()}
         self._part_begins = RowTable([begins.get(i, [0]) for i in range(tokenizer.vocab_size)])
-        pieces = tokenizer.pieces()
-        self._piece_sizes = np.array([len(piece) for piece in pieces], np.int64)
-        self._starts_with_space = np.array([piece.startswith(UNDERLINE) for piece in pieces])
         self._is_byte = np.isin(np.arange(tokenizer.vocab_size), tokenizer.byte_pieces())
 
     def __call__(self, code_points: tf.RaggedTensor) -> EncodedTexts:
         """Texts as code points [N, None] int32 to their pieces."""
-        aligned = self._cleaned(code_points)
+        aligned = self._normalized(self._cleaned(code_points))
         byte_starts = aligned.byte_starts()
         strings = tokenization_graph.encode_utf8(aligned.code_points)
         ids, begins, ends = self._sentencepiece.tokenize_with_offsets(strings)
@@ -146,22 +61,16 @@ class SentencePieceOffsets(tf.Module):
         aligned = AlignedTexts.of(code_points).collapsed()
         if not self._keep_accents:
             aligned = aligned.mapped(character_table(text_cleanup.decompose_without_marks))
-        if self._do_lower_case:
-            aligned = aligned.lowered()
-        return aligned if self._expand is None else aligned.mapped(self._expand)
+        return aligned.lowered() if self._do_lower_case else aligned
 
     def _parts(self, ids: tf.RaggedTensor, firsts: tf.Tensor, lasts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The characters of pieces to those of the pieces that replace them."""
         sizes = self._part_begins.sizes(ids.values)
         owners = tf.repeat(tf.range(tf.size(sizes)), sizes)
         begins = tf.cast(self._part_begins(ids).values, tf.int64)
-        # The mark of a space in front of the first word is from no character.
-        missing = tf.gather(self._piece_sizes, ids.values) - (lasts - firsts)
-        missing = tf.where(tf.gather(self._starts_with_space, ids.values), tf.maximum(missing, 0), 0)
-        firsts, lasts, missing = (tf.gather(values, owners) for values in (firsts, lasts, missing))
-        part_firsts = tf.minimum(firsts + tf.maximum(begins - missing, 0), lasts)
+        firsts, lasts = tf.gather(firsts, owners) + begins, tf.gather(lasts, owners)
         is_last = tf.concat([owners[:-1] != owners[1:], [True]], 0)[: tf.size(owners)]
-        return part_firsts, tf.where(is_last, lasts, tf.roll(part_firsts, -1, 0))
+        return firsts, tf.where(is_last, lasts, tf.roll(firsts, -1, 0))
 
 
 class WordPieceOffsets(tf.Module):
@@ -177,7 +86,7 @@ class WordPieceOffsets(tf.Module):
     def __call__(self, code_points: tf.RaggedTensor) -> EncodedTexts:
         """Texts as code points [N, None] int32 to their pieces."""
         aligned = self._aligned(code_points)
-        is_word, row_ids = aligned.code_points.values != _SPACE, aligned.code_points.value_rowids()
+        is_word, row_ids = aligned.code_points.values != SPACE, aligned.code_points.value_rowids()
         is_first = tf.concat([[True], ~is_word[:-1] | (row_ids[:-1] != row_ids[1:])], 0)[: tf.size(is_word)] & is_word
         words_before = tf.cumsum(tf.cast(is_first, tf.int64))
         aligned = aligned.kept(is_word)
@@ -220,22 +129,6 @@ def offsets_graph(tokenizer: Tokenizer) -> Any:
         return SentencePieceOffsets(tokenizer)
     assert isinstance(tokenizer, WordPieceTokenizer)
     return WordPieceOffsets(tokenizer)
-
-
-@functools.cache
-def spaces() -> CodePointTable:
-    """1 for what `str.split` splits at."""
-    return CodePointTable(dict.fromkeys(text_cleanup.whitespace_characters(), 1))
-
-
-@functools.cache
-def marks() -> CodePointTable:
-    """1 for accents and the like, category M."""
-    return CodePointTable({c: 1 for c in CHARACTERS if unicodedata.category(c).startswith("M")})
-
-
-def _is_surrogate(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"
 
 
 def _running_maxima(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

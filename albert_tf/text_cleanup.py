@@ -74,19 +74,17 @@ def lower(character: str) -> str:
     return character if character == CAPITAL_SIGMA else character.lower()
 
 
-def is_case_ignorable(character: str) -> bool:
-    """True if Python's final-sigma rule skips the character."""
-    return not is_cased(character) and _makes_sigma_final("a" + character)
-
-
-def is_cased(character: str) -> bool:
-    """True if Python's final-sigma rule sees a letter with case in the character."""
-    return _makes_sigma_final(character)
-
-
-def _makes_sigma_final(before: str) -> bool:
+def cased_and_ignorable(characters: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Those in which Python's rule for a final sigma sees a letter with case, and those it skips."""
     # The properties behind the rule are not public in Python, but the rule itself shows them.
-    return (before + CAPITAL_SIGMA).lower().endswith(FINAL_SIGMA)
+    others = [character for character in characters if character != "\n"]  # which is neither, and parts them here
+
+    def that_make_it_final(before: str) -> set[str]:
+        text = "\n".join(f"{before}{character}{CAPITAL_SIGMA}" for character in others).lower()
+        return {character for character, made in zip(others, text.split("\n")) if made.endswith(FINAL_SIGMA)}
+
+    cased = that_make_it_final("")
+    return cased, that_make_it_final("a") - cased
 
 
 @functools.lru_cache(maxsize=1)

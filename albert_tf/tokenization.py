@@ -234,17 +234,6 @@ class SentencePieceTokenizer(Tokenizer):
         """The SentencePiece model, serialised."""
         return self._data
 
-    def expansions(self, characters: Iterable[str]) -> dict[str, str]:
-        """Those characters in whose place the model's own normaliser puts several, and what it puts there."""
-        given = [character for character in characters if not character.isspace()]
-        text = "a" + "a".join(given) + "a"  # the character i is at 2 * i + 1
-        normal, places = self._processor.normalize(text, with_offsets=True)
-        groups: dict[int, str] = {}
-        for character, place in zip(normal, places):
-            if place % 2:
-                groups[place] = groups.get(place, "") + character
-        return {given[place // 2]: group.replace(UNDERLINE, " ") for place, group in groups.items() if len(group) > 1}
-
     def byte_pieces(self) -> list[int]:
         """The ids of pieces that stand for a byte."""
         return [i for i in range(self.vocab_size) if self._processor.is_byte(i)]

@@ -26,7 +26,7 @@ _PAGE = 256
 _CODE_POINTS = sys.maxunicode + 1
 # Planes 4 to 13 are unassigned and 15 and 16 private: no rule says anything about them.
 CHARACTERS = [chr(code_point) for code_point in chain(range(0x40000), range(0xE0000, 0xF0000))]
-_ITSELF = -1
+ITSELF = -1
 _IGNORABLE, _CASED = 1, 2
 _TEXTS = tf.TensorSpec([None], tf.string, name="texts")
 
@@ -116,7 +116,7 @@ class WordPieceGraph(tf.Module):
 
 
 class RowTable:
-    """Replaces each element i of a ragged tensor by row i of a list of rows; _ITSELF in a row leaves the element."""
+    """Replaces each element i of a ragged tensor by row i of a list of rows; ITSELF in a row leaves the element."""
 
     def __init__(self, rows: Sequence[Sequence[int]]):
         sizes = np.array([len(row) for row in rows], np.int64)
@@ -133,7 +133,7 @@ class RowTable:
         # Each output element is an element of a row: the row's start plus the place within the row.
         places = tf.range(ends[-1]) - tf.repeat(ends[:-1], sizes)
         values = tf.gather(self._values, tf.repeat(tf.gather(self._starts, rows), sizes) + places)
-        values = tf.where(values == _ITSELF, tf.repeat(elements, sizes), values)
+        values = tf.where(values == ITSELF, tf.repeat(elements, sizes), values)
         return tf.RaggedTensor.from_row_splits(values, tf.gather(ends, ragged.row_splits), validate=False)
 
     def sizes(self, rows: tf.Tensor) -> tf.Tensor:
@@ -148,13 +148,15 @@ class CodePointTable:
         """`number_of`: the number of each character; 0 for a character that is not in it."""
         numbers = np.zeros(_CODE_POINTS, np.int32)
         numbers[[ord(character) for character in number_of]] = list(number_of.values())
-        self._pages, page_of = np.unique(numbers.reshape(-1, _PAGE), axis=0, return_inverse=True)
-        self._page_of = page_of.reshape(-1).astype(np.int32)
+        pages: dict[bytes, int] = {}
+        page_of = [pages.setdefault(page.tobytes(), len(pages)) for page in numbers.reshape(-1, _PAGE)]
+        self._pages = np.frombuffer(b"".join(pages), np.int32)
+        self._page_of = np.array(page_of, np.int32)
 
     def __call__(self, code_points: tf.Tensor) -> tf.Tensor:
         """code_points int32 -> int32 of the same shape."""
         page = tf.gather(self._page_of, code_points // _PAGE)
-        return tf.gather(self._pages.reshape(-1), page * _PAGE + code_points % _PAGE)
+        return tf.gather(self._pages, page * _PAGE + code_points % _PAGE)
 
 
 class CharacterTable:
@@ -162,7 +164,7 @@ class CharacterTable:
 
     def __init__(self, function: Callable[[str], str]):
         row_of = {}
-        rows = [[_ITSELF]]
+        rows = [[ITSELF]]
         for character in CHARACTERS:
             replacement = function(character)
             if replacement != character:
@@ -249,9 +251,8 @@ def canonical_decomposition(character: str) -> str:
 
 @functools.cache
 def _case_kinds() -> CodePointTable:
-    cased = {character: _CASED for character in CHARACTERS if text_cleanup.is_cased(character)}
-    ignorable = {character: _IGNORABLE for character in CHARACTERS if text_cleanup.is_case_ignorable(character)}
-    return CodePointTable({**cased, **ignorable})
+    cased, ignorable = text_cleanup.cased_and_ignorable(CHARACTERS)
+    return CodePointTable({**dict.fromkeys(cased, _CASED), **dict.fromkeys(ignorable, _IGNORABLE)})
 
 
 @functools.cache

@@ -165,6 +165,8 @@ def test_optional_packages_are_imported_where_they_are_used(name):
     optional |= {"tensorflow_addons", "tensorflow_serving", "tensorflow_text"}
     inside_functions = {
         "albert_tf.tokenization_graph",
+        "albert_tf.aligned_texts",
+        "albert_tf.normalizer_graph",
         "albert_tf.offsets_graph",
         "albert_tf.exporting.answer_search",
         "albert_tf.exporting.answer_windows",

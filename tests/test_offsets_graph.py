@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,26 +16,34 @@ from tests import toy_vocabulary
 VOCABULARIES = {
     "numbers": toy_vocabulary.number_model,
     "alphabet": toy_vocabulary.alphabet_model,
+    "unusual": toy_vocabulary.unusual_model,
     "wordpiece": toy_vocabulary.wordpiece_vocabulary,
 }
-SETTINGS = [(True, False), (True, True), (False, False), (False, True)]
-_made: dict = {}
+SETTINGS = [  # do_lower_case, keep_accents
+    ("numbers", True, False),
+    ("alphabet", True, False),
+    ("alphabet", True, True),
+    ("alphabet", False, False),
+    ("alphabet", False, True),
+    ("unusual", False, True),
+    ("wordpiece", True, False),
+    ("wordpiece", True, True),
+    ("wordpiece", False, False),
+]
+TRACED = [("alphabet", True, True), ("unusual", False, True), ("wordpiece", True, False)]  # tracing costs seconds
 
 
-def made(name: str, do_lower_case: bool, keep_accents: bool):
-    key = name, do_lower_case, keep_accents
-    if key not in _made:
-        tokenizer = albert_tf.load_tokenizer(
-            VOCABULARIES[name](), do_lower_case=do_lower_case, keep_accents=keep_accents
-        )
-        module = offsets_graph(tokenizer)
+@functools.cache
+def made(name: str, do_lower_case: bool, keep_accents: bool, is_traced: bool = False):
+    tokenizer = albert_tf.load_tokenizer(VOCABULARIES[name](), do_lower_case=do_lower_case, keep_accents=keep_accents)
+    module = offsets_graph(tokenizer)
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-        def function(texts):
-            return module(tf.strings.unicode_decode(texts, "UTF-8", errors="replace"))
+    def function(texts):
+        return module(tf.strings.unicode_decode(texts, "UTF-8", errors="replace"))
 
-        _made[key] = tokenizer, function
-    return _made[key]
+    if is_traced:
+        function = tf.function(function, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    return tokenizer, function
 
 
 def assert_equal(tokenizer, function, texts) -> None:
@@ -44,19 +54,35 @@ def assert_equal(tokenizer, function, texts) -> None:
             np.testing.assert_array_equal(ragged[row].numpy(), value, err_msg=f"{name} of {text!r}")
 
 
-@pytest.mark.parametrize(("do_lower_case", "keep_accents"), SETTINGS)
-@pytest.mark.parametrize("name", VOCABULARIES)
-def test_on_odd_strings(name, do_lower_case, keep_accents):
-    assert_equal(*made(name, do_lower_case, keep_accents), toy_vocabulary.odd_strings())
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_on_odd_strings(setting):
+    assert_equal(*made(*setting), toy_vocabulary.odd_strings())
 
 
-@pytest.mark.parametrize("name", VOCABULARIES)
-@settings(max_examples=60, deadline=None)
-@given(texts=strategies.lists(toy_vocabulary.odd_text(), max_size=4), setting=strategies.sampled_from(SETTINGS))
-def test_on_any_text(name, texts, setting):
-    assert_equal(*made(name, *setting), texts)
+@settings(max_examples=100, deadline=None)
+@given(texts=strategies.lists(toy_vocabulary.odd_text(), max_size=4), setting=strategies.sampled_from(TRACED))
+def test_on_any_text(texts, setting):
+    assert_equal(*made(*setting, is_traced=True), texts)
 
 
-@pytest.mark.parametrize("name", VOCABULARIES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b\xb4",  # a character that is left out, then one that becomes a space and an accent
+        "\xb4 \xb4\xb4a \xb4",
+        "a\x1b \x1b\u200b \xb4\x1b",
+        "\u200b\x1b a\u200b\x1b",
+        "\x1b\u2581 \u2581\x1b\u2581",
+        "\ufb01\u0301 a\u0301\u0301 e\u0323\u0302",  # a key of the normaliser begins where another has ended
+        "\uff8a\uff9f\uff8b\uff9f \u1112\u1161\u11ab\u11ab \ufdfa",
+        "abcab 2,2,. .ab",
+    ],
+)
+@pytest.mark.parametrize("setting", TRACED[:2])
+def test_what_the_normaliser_changes(setting, text):
+    assert_equal(*made(*setting, is_traced=True), [text])
+
+
+@pytest.mark.parametrize("name", ["numbers", "alphabet", "wordpiece"])
 def test_on_real_lines(shared, name):
     assert_equal(*made(name, True, False), toy_vocabulary.corpus_lines(shared, 60))

@@ -68,6 +68,15 @@ def alphabet_model() -> str:
 
 
 @functools.cache
+def unusual_model() -> str:
+    """Path of a model that keeps spaces, begins no text with one, and has symbols of several characters."""
+    settings = {"remove_extra_whitespaces": False, "add_dummy_prefix": False, "hard_vocab_limit": False}
+    symbols = ["ab", "abc", "ﬁ", "a\u0301", ". ", "2,", *SYMBOLS]
+    lines = ["a b c ab abc cab é 12, 中"] * 50
+    return _in_a_file("unusual.model", train_model(lines, 60, user_defined_symbols=symbols, **settings))
+
+
+@functools.cache
 def wordpiece_vocabulary() -> str:
     """Path of a small vocab.txt."""
     return _in_a_file("vocab.txt", "\n".join(WORDPIECES).encode() + b"\n")

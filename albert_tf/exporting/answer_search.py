@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_tf.aligned_texts import EncodedTexts, spaces
 from albert_tf.exporting.answer_windows import AnswerWindows
-from albert_tf.offsets_graph import EncodedTexts, spaces
 from albert_tf.tokenization_graph import CHARACTERS, CodePointTable
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf import sequences, sequences_graph
+from albert_tf.aligned_texts import EncodedTexts
 from albert_tf.answer_windows import LENGTH_BONUS, WindowSettings
-from albert_tf.offsets_graph import EncodedTexts
 from albert_tf.tokenizer import Tokenizer
 
 

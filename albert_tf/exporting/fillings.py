@@ -42,7 +42,7 @@ def _logits(parts: Parts, inputs: dict[str, tf.Tensor]) -> Outputs:
 
 def _with_gaps(parts: Parts, texts: tf.Tensor) -> tf.RaggedTensor:
     """The pieces [B, None] of texts, as `fill_mask` reads them without [CLS] and [SEP]."""
-    from albert_tf.offsets_graph import spaces  # needs TensorFlow Text
+    from albert_tf.aligned_texts import spaces  # needs TensorFlow Text
 
     between = tf.strings.split(texts, _GAP)  # [B, None]
     pieces = parts.tokenize(between.values)  # [P, None]

@@ -83,7 +83,7 @@ class Parts:
 
     @functools.cached_property
     def encode_with_offsets(self) -> Any:
-        """Code points, ragged [N, None], to `offsets_graph.EncodedTexts`."""
+        """Code points, ragged [N, None], to `aligned_texts.EncodedTexts`."""
         from albert_tf.offsets_graph import offsets_graph  # needs TensorFlow Text
 
         return self._kept(offsets_graph(self.tokenizer))

@@ -63,7 +63,7 @@ def signatures(parts: Parts) -> HeadSignatures:
 
 def split(code_points: tf.RaggedTensor) -> Words:
     """The words of texts [B, None], cut as by `str.split`."""
-    from albert_tf.offsets_graph import spaces  # needs TensorFlow Text
+    from albert_tf.aligned_texts import spaces  # needs TensorFlow Text
 
     values, row_ids = code_points.values, code_points.value_rowids()
     is_word = spaces()(values) == 0
