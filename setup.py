@@ -125,7 +125,7 @@ setup(
         "plots": ["matplotlib>=3.7"],
         "serve": SERVE,
         "cluster": ["dask>=2023.5", "distributed>=2023.5"],
-        "serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
+        "tf_serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
         "onnx": ONNX,
         "openvino": [*ONNX, *OPENVINO],
         "tflite": LITERT,  # TensorFlow alone writes and runs the files too
