@@ -23,24 +23,28 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.exporting import forward, saved_model
+from albert_tf.exporting import classifier, forward, saved_model
 from albert_tf.head_config import REGRESSION
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 
-_WITH_LOGITS = ("classifier", "tagger")
 
-
-def keras_function(model: PretrainedModel) -> Any:
+def keras_function(model: PretrainedModel | Any) -> Any:
     """A tf.function of `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name."""
     parts = saved_model.make_parts(model, None)
     of_ids = saved_model.head_signatures(parts).of_ids
 
     def answer(input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-        outputs = {name: value for name, value in of_ids(inputs).items() if value.dtype != tf.string}
-        if model.head.kind in _WITH_LOGITS and model.head.problem != REGRESSION:
-            outputs["logits"] = forward.head_outputs(model, inputs)
-        return outputs
+        if model.head.kind == "classifier":
+            logits = forward.head_outputs(model, inputs)
+            outputs = {**classifier.outputs_of_logits(model.head, logits), "logits": logits}
+        elif model.head.kind == "tagger":
+            logits = forward.head_outputs(model, inputs)
+            outputs = {"probabilities": tf.nn.softmax(logits), "logits": logits}
+        else:
+            outputs = of_ids(inputs)
+        of_a_number = ("logits",) if model.head.problem == REGRESSION else ()
+        return {name: value for name, value in outputs.items() if value.dtype != tf.string and name not in of_a_number}
 
     specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in ENCODER_INPUTS]
     return tf.function(answer, input_signature=specs, autograph=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-FLOAT32, INT8 = "float32", "int8"
+FLOAT32, INT8, STORED_AS_INT8 = "float32", "int8", "stored as int8"
 OPSET = 20  # the first one with Gelu
 IR_VERSION = 10  # of the same release
 _LARGEST_INT8 = 127
@@ -21,7 +21,7 @@ class Graph:
 
     Args:
         weights: of the large matrices: FLOAT32, or INT8 with one scale for each column and values of the other factor
-            rounded at run time, with one scale for all of them.
+            rounded at run time, with one scale for all of them; STORED_AS_INT8 leaves that to the runtime.
     """
 
     def __init__(self, weights: str = FLOAT32):
@@ -61,7 +61,7 @@ class Graph:
             kernel, bias: their values.
             exact: float32 even in a graph with INT8.
         """
-        if exact or self._weights != INT8:
+        if exact or self._weights == FLOAT32:
             product = self.op("MatMul", x, self.constant(f"{name}/kernel", kernel))
         else:
             scales = _scales(kernel, axis=0)[0]  # [out]
@@ -71,7 +71,7 @@ class Graph:
 
     def tied_product(self, x: str, name: str, table: np.ndarray, bias: np.ndarray) -> str:
         """x @ table^T + bias, [...,E] to [...,N], with the table [N,E] that `rows` has under the same name."""
-        if self._weights != INT8:
+        if self._weights == FLOAT32:
             product = self.op("MatMul", x, self.op("Transpose", self.constant(name, table), perm=[1, 0]))
         else:
             integers, scales = self._int8_table(name, table)
@@ -81,7 +81,7 @@ class Graph:
 
     def rows(self, ids: str, name: str, table: np.ndarray) -> str:
         """table[ids], of [N,E] and [B,S] to [B,S,E]."""
-        if self._weights != INT8:
+        if self._weights == FLOAT32:
             return self.op("Gather", self.constant(name, table), ids)  # type: ignore[no-any-return]
         integers, scales = self._int8_table(name, table)
         rows = self.op("Cast", self.op("Gather", integers, ids), to="float32")
@@ -94,6 +94,8 @@ class Graph:
         return integers, self.constant(f"{name}/scales", scales)
 
     def _int8_product(self, x: str, integers: str, scales: str) -> str:
+        if self._weights == STORED_AS_INT8:
+            return self.op("MatMul", x, self.op("DequantizeLinear", integers, scales, axis=1))  # type: ignore[no-any-return]
         if x not in self._quantized:
             self._quantized[x] = tuple(self.op("DynamicQuantizeLinear", x, outputs=3))
         values, scale, zero = self._quantized[x]

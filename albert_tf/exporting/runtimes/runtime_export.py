@@ -18,7 +18,15 @@ from albert_tf import files, task_model
 from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
 from albert_tf.exporting.parts import Parts
-from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, onnx_file, real_texts
+from albert_tf.exporting.runtimes import (
+    check_inputs,
+    comparison,
+    ids_outputs,
+    onnx_file,
+    openvino_files,
+    real_texts,
+    tflite_file,
+)
 from albert_tf.exporting.source import Source
 from albert_tf.formats.checkpoint import Vocabulary
 from albert_tf.formats.hugging_face_tokenizer import write_vocabulary
@@ -47,6 +55,10 @@ class Runtime(NamedTuple):
 
 RUNTIMES: Mapping[str, Runtime] = {
     "onnx": Runtime(onnx_file.FILE, onnx_file.WEIGHTS, onnx_file.write, onnx_file.OnnxFunction),
+    "openvino": Runtime(
+        openvino_files.FILE, openvino_files.WEIGHTS, openvino_files.write, openvino_files.OpenvinoFunction
+    ),
+    "tflite": Runtime(tflite_file.FILE, tflite_file.WEIGHTS, tflite_file.write, tflite_file.TfliteFunction),
 }
 
 
