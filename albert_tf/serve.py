@@ -3,7 +3,8 @@
     curl -d '{"instances": [{"text": "return the list"}]}' http://localhost:8501/v1/models/NAME:predict
 
 The requests and answers are those of TensorFlow Serving's REST API. DIR is a fine-tuned or pre-trained model (see
-`albert_tf.predict` for what each reads and answers), or a SavedModel: the newest version where it has numbered ones.
+`albert_tf.predict` for what each reads and answers), or a SavedModel. Where that has numbered versions, the newest one
+answers, and a newer one takes its place as soon as it is there.
 http://localhost:8501/ is a page to try it by hand; /healthz and /metrics are for machines.
 """
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
         answer_seconds=FLAGS.answer_seconds,
         idle_seconds=FLAGS.idle_seconds,
         stop_seconds=FLAGS.stop_seconds,
+        file_system_poll_wait_seconds=FLAGS.file_system_poll_wait_seconds,
     )
     name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
     try:
@@ -50,11 +52,15 @@ def main(argv: Sequence[str]) -> int:
 
     logging.set_verbosity(logging.ERROR)  # of requests there is one warning for each text that is cut
     backend = loading.load_backend(FLAGS.model, settings.max_batch_rows)
+    directory = loading.directory_of_versions(FLAGS.model, settings.max_batch_rows)
 
     def report(address: str) -> None:
-        print(f"serving {name}, version {backend.version}, at {address}/v1/models/{name}", flush=True)
+        print(f"serving {name}, version {version}, at {address}/v1/models/{name}", flush=True)
 
-    asyncio.run(server.run(application.Server(backend, name, settings), settings, report))
+    version = backend.version
+    served = application.Server(backend, name, settings, directory)
+    del backend  # it goes when a newer version takes its place
+    asyncio.run(server.run(served, settings, report))
     print("stopped", file=sys.stderr)
     return 0
 
@@ -73,6 +79,9 @@ def define_flags() -> None:
     flags.DEFINE_float("answer_seconds", 60.0, "From there to the answer; then 504.", lower_bound=1e-3)
     flags.DEFINE_float("idle_seconds", 60.0, "After which a connection without a request is closed.", lower_bound=1e-3)
     flags.DEFINE_float("stop_seconds", 30.0, "That requests at work may take after SIGTERM.", lower_bound=1e-3)
+    flags.DEFINE_float(
+        "file_system_poll_wait_seconds", 1.0, "From one look for new versions to the next; 0: none.", lower_bound=0
+    )
     flags.mark_flags_as_required(["model"])
 
 

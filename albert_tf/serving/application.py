@@ -17,12 +17,14 @@ from albert_tf.serving.backend import Backend, RequestError
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.settings import Settings
+from albert_tf.serving.versions import AVAILABLE, UNLOADING, Directory, State, Version, Versions, not_found
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _MODEL = r"/v1/models/{name:[^/:]+}"
 _VERSION = r"/versions/{version:[^/:]+}"
 _LARGE_BODY = 1 << 16  # is parsed beside the event loop
+_NOT_SERVED = 501
 _CLIENT_LEFT = 499  # in metrics alone; nobody is there to be told
 
 
@@ -33,29 +35,33 @@ class Server:
         backend: the model.
         name: that it goes by in addresses.
         settings: the limits.
+        directory: where newer versions of it come from; None for none.
 
     Attributes:
         is_stopping: set it when the server is told to stop: health and status then say so.
         busy: connections with a request at work.
     """
 
-    def __init__(self, backend: Backend, name: str, settings: Settings):
+    def __init__(self, backend: Backend, name: str, settings: Settings, directory: Directory | None = None):
         self._backend = backend
         self._name = name
         self._settings = settings
-        self._metrics = Metrics(backend, name)
+        self._directory = directory
+        self._metrics = Metrics(name)
         self.is_stopping = False
         self.busy: set[Any] = set()
-        self._batcher: Batcher | None = None
+        self._versions: Versions | None = None
 
     def application(self) -> web.Application:
         """The aiohttp application."""
         # A request that is larger is refused while it is read, before all of it is in memory.
         application = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._middleware()])
-        application.cleanup_ctx.append(self._with_batcher)
+        application.cleanup_ctx.append(self._with_versions)
         routes = application.router
         for version in ("", _VERSION):
             routes.add_post(f"{_MODEL}{version}:predict", self._predict, name=f"predict{bool(version):d}")
+            for verb in ("classify", "regress"):
+                routes.add_post(f"{_MODEL}{version}:{verb}", self._not_served)
             routes.add_get(f"{_MODEL}{version}/metadata", self._model_metadata)
             routes.add_get(f"{_MODEL}{version}", self._status)
         routes.add_get("/healthz", self._health)
@@ -64,17 +70,29 @@ class Server:
         routes.add_get("/", self._page)
         return application
 
-    async def _with_batcher(self, application: web.Application) -> Any:
+    async def _with_versions(self, application: web.Application) -> Any:
         settings = self._settings
-        self._batcher = Batcher(
-            self._backend,
-            max_batch_rows=settings.max_batch_rows,
-            max_wait_seconds=settings.max_wait_seconds,
-            max_queued_rows=settings.max_queued_rows,
-            observer=self._metrics,
-        )
+
+        def make_batcher(backend: Backend) -> Batcher:
+            return Batcher(
+                backend,
+                max_batch_rows=settings.max_batch_rows,
+                max_wait_seconds=settings.max_wait_seconds,
+                max_queued_rows=settings.max_queued_rows,
+                observer=self._metrics,
+            )
+
+        self._versions = versions = Versions(self._backend, self._name, make_batcher, self._metrics.model)
+        del self._backend  # the versions alone decide how long it stays
+        watcher = None
+        if self._directory is not None and settings.file_system_poll_wait_seconds:
+            watching = versions.watch(self._directory, settings.file_system_poll_wait_seconds)
+            watcher = asyncio.get_running_loop().create_task(watching)
         yield
-        await self._batcher.close()
+        if watcher is not None:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+        await versions.close()
 
     def _middleware(self) -> Any:
         @web.middleware
@@ -120,23 +138,29 @@ class Server:
             return _error(500, "the server failed: its log tells why")
 
     async def _predict(self, request: web.Request) -> web.Response:
-        self._check_model(request)
+        self._check_name(request)
         body = await self._body(request)
+        with self._of_model.find(request.match_info.get("version")).used() as version:
+            return await self._answer(body, version)
+
+    async def _answer(self, body: bytes, version: Version) -> web.Response:
         settings = self._settings
-        read = (body, self._backend, settings.max_rows)
+        read = (body, version.backend, settings.max_rows)
         if len(body) > _LARGE_BODY:
             asked, is_rows = await _beside(rest.read_request, *read)
         else:
             asked, is_rows = rest.read_request(*read)
-        assert self._batcher is not None
         try:
-            columns = await asyncio.wait_for(self._batcher.answer(asked), settings.answer_seconds)
+            columns = await asyncio.wait_for(version.batcher.answer(asked), settings.answer_seconds)
         except asyncio.TimeoutError as error:
             raise RequestError(504, f"there was no answer within {settings.answer_seconds:g} s") from error
         answer = rest.answer(columns, is_rows)
         if asked.rows > settings.max_batch_rows:
             return web.Response(body=await _beside(_json, answer), content_type="application/json")
         return web.Response(body=_json(answer), content_type="application/json")
+
+    async def _not_served(self, request: web.Request) -> web.Response:
+        raise RequestError(_NOT_SERVED, "the APIs classify and regress are not served: ask for predict")
 
     async def _body(self, request: web.Request) -> bytes:
         limit = self._settings.max_body_bytes
@@ -149,22 +173,27 @@ class Server:
         except (web.RequestPayloadError, ConnectionError) as error:  # damaged, or its sender has left
             raise RequestError(400, f"the body cannot be read: {error}") from error
 
-    def _check_model(self, request: web.Request) -> None:
+    @property
+    def _of_model(self) -> Versions:
+        assert self._versions is not None
+        return self._versions
+
+    def _check_name(self, request: web.Request) -> None:
         name, version = request.match_info["name"], request.match_info.get("version")
-        if name != self._name or (version is not None and version != str(self._backend.version)):
-            asked = f"Latest({name:.60})" if version is None else f"Specific({name:.60}, {version:.20})"
-            raise RequestError(
-                404,
-                f"Servable not found for request: {asked}; there is {self._name} with version {self._backend.version}",
-            )
+        if name != self._name:
+            raise not_found(name, version, f"there is {self._name}")
 
     async def _status(self, request: web.Request) -> web.Response:
-        self._check_model(request)
-        return _response(rest.status(self._backend, is_available=not self.is_stopping))
+        self._check_name(request)
+        states = self._of_model.find_states(request.match_info.get("version"))
+        if self.is_stopping:
+            states = {key: State(UNLOADING) if state.name == AVAILABLE else state for key, state in states.items()}
+        return _response(rest.status(states))
 
     async def _model_metadata(self, request: web.Request) -> web.Response:
-        self._check_model(request)
-        return _response(rest.metadata(self._backend, self._name))
+        self._check_name(request)
+        version = self._of_model.find(request.match_info.get("version"))
+        return _response(rest.metadata(version.backend, self._name))
 
     async def _health(self, request: web.Request) -> web.Response:
         return web.Response(text="stopping\n", status=503) if self.is_stopping else web.Response(text="ok\n")
@@ -175,7 +204,9 @@ class Server:
 
     async def _page(self, request: web.Request) -> web.Response:
         headers = {"Content-Security-Policy": page.POLICY, "X-Content-Type-Options": "nosniff"}
-        return web.Response(text=page.page(self._backend, self._name), content_type="text/html", headers=headers)
+        return web.Response(
+            text=page.page(self._of_model.current.backend, self._name), content_type="text/html", headers=headers
+        )
 
 
 def check_name(name: str) -> bool:

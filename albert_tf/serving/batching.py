@@ -16,7 +16,7 @@ class Observer(Protocol):
     """Is told what happens."""
 
     def queued(self, rows: int) -> None:
-        """So many rows wait now."""
+        """So many rows more wait now, or fewer where it is negative."""
 
     def batch(self, rows: int, seconds: float) -> None:
         """The model answered a batch."""
@@ -104,7 +104,7 @@ class Batcher:
 
     def _count(self, rows: int) -> None:
         self._rows += rows
-        self._observer.queued(self._rows)
+        self._observer.queued(rows)
 
     async def _work(self) -> None:
         while True:

@@ -11,17 +11,17 @@ class Metrics:
     """The counters of one server, in a registry of their own.
 
     Args:
-        backend: whose name and version are told.
         name: of the model.
     """
 
-    def __init__(self, backend: Backend, name: str):
+    def __init__(self, name: str):
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         registry: Any = {"registry": self._registry}
-        Info("albert_tf_model", "The model.", **registry).info({"name": name, "version": str(backend.version)})
+        self._name = name
+        self._model = Info("albert_tf_model", "The model.", **registry)
         self._requests = Counter("albert_tf_requests", "Answered requests.", ["kind", "status"], **registry)
         self._seconds = Histogram("albert_tf_request_seconds", "From a request's head to its answer.", **registry)
         self._at_work = Gauge("albert_tf_requests_at_work", "Requests without an answer yet.", **registry)
@@ -30,6 +30,10 @@ class Metrics:
         sizes = [2.0**power for power in range(11)]
         self._batch_rows = Histogram("albert_tf_batch_rows", "Rows of a batch.", buckets=sizes, **registry)
         self._batch_seconds = Histogram("albert_tf_batch_seconds", "Seconds of the model for a batch.", **registry)
+
+    def model(self, backend: Backend) -> None:
+        """It answers from now on."""
+        self._model.info({"name": self._name, "version": str(backend.version)})
 
     def begin(self) -> None:
         """A request came."""
@@ -43,7 +47,7 @@ class Metrics:
 
     def queued(self, rows: int) -> None:
         """See `batching.Observer`."""
-        self._queued.set(rows)
+        self._queued.inc(rows)
 
     def batch(self, rows: int, seconds: float) -> None:
         """See `batching.Observer`."""

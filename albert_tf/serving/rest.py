@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.serving.backend import DEFAULT_SIGNATURE, Backend, Columns, Request, RequestError, TensorInfo
+from albert_tf.serving.versions import State
 
 INSTANCES, INPUTS, SIGNATURE_NAME = "instances", "inputs", "signature_name"
 _KEYS = (INSTANCES, INPUTS, SIGNATURE_NAME)
@@ -51,11 +52,18 @@ def answer(columns: Columns, is_rows: bool) -> dict[str, Any]:
     return {"predictions": [dict(zip(columns, values)) for values in zip(*columns.values())]}
 
 
-def status(backend: Backend, *, is_available: bool = True) -> dict[str, Any]:
+def status(states: Mapping[int, State]) -> dict[str, Any]:
     """The answer of the model status API."""
-    state = "AVAILABLE" if is_available else "UNLOADING"
-    about = {"error_code": "OK", "error_message": ""}
-    return {"model_version_status": [{"version": str(backend.version), "state": state, "status": about}]}
+    return {
+        "model_version_status": [
+            {
+                "version": str(version),
+                "state": state.name,
+                "status": {"error_code": "UNKNOWN" if state.problem else "OK", "error_message": state.problem},
+            }
+            for version, state in states.items()
+        ]
+    }
 
 
 def metadata(backend: Backend, name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import dataclasses
 
 from albert_tf.errors import InputError
 
-_LEAST = {"max_wait_seconds": 0, "port": 0}
+_LEAST = {"max_wait_seconds": 0, "port": 0, "file_system_poll_wait_seconds": 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Settings:
         answer_seconds: from there to the answer.
         idle_seconds: after which a connection without a request is closed; a request's head must arrive within them.
         stop_seconds: that requests at work may take after the server was told to stop.
+        file_system_poll_wait_seconds: from one look for new versions of a SavedModel to the next; 0 for none.
     """
 
     host: str = "127.0.0.1"
@@ -37,6 +38,7 @@ class Settings:
     answer_seconds: float = 60.0
     idle_seconds: float = 60.0
     stop_seconds: float = 30.0
+    file_system_poll_wait_seconds: float = 1.0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
