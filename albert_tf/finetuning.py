@@ -109,7 +109,7 @@ def collapse_sentence(lines: Sequence[Mapping[str, Any]], guess: float | None, s
     return (
         f"WARNING: at step {lines[-1]['step']} the loss ({lines[-1]['loss']:.4f}) is still that of a guess that does "
         f"not look at the text ({guess:.4f}), as it was for a fifth of all steps: the model does not learn. What "
-        f"helps: a smaller --learning_rate (now {settings.learning_rate:g}; 5e-6 to 1e-5 for large models), more "
-        f"--num_warmup_steps (now {settings.num_warmup_steps}), dropout 0, another --seed (--restart_on_collapse=N "
-        "tries N of them), a larger --train_batch_size"
+        f"helps: a smaller --learning_rate (now {settings.learning_rate:g}; 5e-6 to 1e-5 for large models, and "
+        f"for small ones no less than 1e-4), more --num_warmup_steps (now {settings.num_warmup_steps}), dropout 0, "
+        "another --seed (--restart_on_collapse=N tries N of them), a larger --train_batch_size"
     )

@@ -225,7 +225,7 @@ def test_a_run_that_does_not_learn_is_told_and_begun_anew_on_request(driver, fla
     driver.run(**stuck, output_dir=tmp_path / "told")
     assert read_report(tmp_path / "told")["seconds"] > before / 2  # of both starts
 
-    text = driver.run(**stuck, restart_on_collapse=1, output_dir=tmp_path / "anew")
+    text = driver.run(**stuck, restart_on_collapse=1, mixed_precision="float16", output_dir=tmp_path / "anew")
     assert "beginning anew with the seed 1042" in text
     report = read_report(tmp_path / "anew")
     assert report["collapsed_attempts"] == [{"seed": 42, "step": 14}] and report["seed"] == 1042

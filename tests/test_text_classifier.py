@@ -285,11 +285,12 @@ def test_a_callback_keeps_weights_but_not_the_keras_model(encoder, tmp_path):
     assert (tmp_path / "kept.weights.h5").stat().st_size > 0
 
 
-def test_float16_is_refused(encoder):
-    classifier = albert_tf.TextClassifier.from_pretrained(encoder, labels=LABELS)
+def test_float16_predicts_and_is_refused_where_gradients_would_vanish(encoder):
     tf.keras.mixed_precision.set_global_policy("mixed_float16")
     try:
-        with pytest.raises(InputError, match="no loss scale for float16"):
-            classifier.fit(*TRAIN, verbose=0)
+        classifier = albert_tf.TextClassifier.from_pretrained(encoder, labels=LABELS)
     finally:
         tf.keras.mixed_precision.set_global_policy("float32")
+    assert classifier.predict(["x"])[0].label in LABELS
+    with pytest.raises(InputError, match="no loss scale: load it under the policy mixed_bfloat16 or float32"):
+        classifier.fit(*TRAIN, verbose=0)

@@ -184,8 +184,12 @@ class Pipeline:
                 evenly, or a callback would save the whole Keras model.
         """
         _check_callbacks(callbacks)
-        if tf.keras.mixed_precision.global_policy().name == "mixed_float16":
-            raise InputError("fit has no loss scale for float16: use bfloat16, or albert_tf.run_finetuning")
+        if self.model.get_config()["policy"] == "mixed_float16":
+            raise InputError(
+                "this model computes in float16, in which small gradients vanish unless the loss is scaled, and fit "
+                "has no loss scale: load it under the policy mixed_bfloat16 or float32 to train it (it can predict as "
+                "it is), or use albert_tf.run_finetuning --mixed_precision=float16, which has one"
+            )
         batch_size = batch_size or self.recipe.train_batch_size
         batches = self._batches(examples, batch_size)
         if not len(batches.features):
