@@ -62,13 +62,36 @@ def write_saved_model() -> None:
         graph = saved_model.save(directory, parts, FLAGS.mixed_precision)
         ops = serving_files.write_extra(directory)
         has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
+        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), graph, loaded, parts)
     serving_files.write_samples(FLAGS.output, FLAGS.name)
     print(f"wrote {os.path.join(FLAGS.output, str(version))}")
     print(graph_difference(loaded.model, graph).sentence(FLAGS.mixed_precision))
+    for line in compared:
+        print(line)
     for name, operations in ops.items():
         print(f"{name}: {', '.join(operations) or 'none'}")
     if not has_warmup:
         print("there is no warm-up in it: tensorflow-serving-api, which has its form, is not installed")
+
+
+def _compare_graph(directory: str, graph: Any, loaded: Any, parts: Any) -> list[str]:
+    """What is said of the graph on texts or labelled examples, where there is a file of them."""
+    if not FLAGS.check_texts and not FLAGS.check_file:
+        return []
+    from albert_tf.exporting.runtimes import ids_outputs, runtime_export
+
+    if parts.given_tokenizer is None:
+        raise InputError("--check_texts and --check_file need the vocabulary, and --ids_only leaves it out")
+    result = runtime_export.compare(
+        directory,
+        ids_outputs.as_arrays(ids_outputs.keras_function(graph)),
+        loaded,
+        parts,
+        FLAGS.mixed_precision,
+        texts=FLAGS.check_texts,
+        labelled=FLAGS.check_file,
+    )
+    return runtime_export.lines(result)
 
 
 def write_runtime_file() -> None:

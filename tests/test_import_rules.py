@@ -163,6 +163,7 @@ def test_optional_packages_are_imported_where_they_are_used(name):
     """
     optional = {"dask", "distributed", "keras", "matplotlib", "sklearn"}
     optional |= {"tensorflow_addons", "tensorflow_serving", "tensorflow_text"}
+    optional |= {"ai_edge_litert", "onnx", "onnxruntime", "openvino"}
     inside_functions = {
         "albert_tf.tokenization_graph",
         "albert_tf.aligned_texts",

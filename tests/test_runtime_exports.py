@@ -61,8 +61,7 @@ def model_of(model_class: str, **head):
 
 @functools.cache
 def keras_function(model):
-    function = ids_outputs.keras_function(model)
-    return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
+    return ids_outputs.as_arrays(ids_outputs.keras_function(model))
 
 
 def written(folder, name: str, model, weights: str = "float32"):
@@ -216,6 +215,18 @@ def test_the_command_writes_what_is_needed_to_run_it(classifier, monkeypatch, ca
     assert accuracy["change"] == pytest.approx(accuracy["export"] - accuracy["model"])
     printed = capsys.readouterr().out
     assert "max difference" in printed and "accuracy" in printed
+
+
+def test_a_saved_model_is_compared_where_there_are_texts(classifier, monkeypatch, capsys):
+    pytest.importorskip("tensorflow_text")
+    (classifier / "texts.txt").write_text("a text\nanother one here\n")
+    given = {"check_texts": classifier / "texts.txt", "check_file": classifier / "dev.tsv"}
+    given["mixed_precision"] = "bfloat16"
+    run_here(monkeypatch, model=classifier / "model", output=classifier / "out", format="saved_model", **given)
+    told = json.loads((classifier / "out" / "1" / "assets.extra" / "comparison.json").read_text())
+    assert told["texts"]["count"] == 2 and told["bound"] == 0.2
+    assert 0 < told["outputs"]["logits"]["relative_rms"] < 0.1
+    assert "accuracy" in told["file"]["scores"] and "max difference" in capsys.readouterr().out
 
 
 def test_what_differs_too_much_is_not_left_behind(classifier, monkeypatch):

@@ -10,4 +10,5 @@
     saved_model                                         the signatures as a directory
     warmup, serving_files, required_ops                 what a server wants beside it
     version_directories, source                         where it goes, and which model
+    runtimes                                            files for other runtimes than TensorFlow, and comparisons
 """

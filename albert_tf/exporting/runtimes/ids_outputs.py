@@ -19,8 +19,10 @@ B rows, S their padded length, H hidden size, C labels, V vocabulary; float32, `
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.exporting import classifier, forward, saved_model
@@ -48,6 +50,11 @@ def keras_function(model: PretrainedModel | Any) -> Any:
 
     specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in ENCODER_INPUTS]
     return tf.function(answer, input_signature=specs, autograph=False)
+
+
+def as_arrays(function: Any) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+    """A function of tensors as one of arrays: inputs by name to outputs by name."""
+    return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
 
 
 def output_specs(function: Any) -> dict[str, tf.TensorSpec]:

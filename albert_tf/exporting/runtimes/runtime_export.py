@@ -133,10 +133,7 @@ def compare(
         for spec_name, spec in ids_outputs.output_specs(keras).items()
         if spec.shape.rank > 1 and spec.shape[1] is None
     }
-
-    def model(inputs: check_inputs.Arrays) -> check_inputs.Arrays:
-        return {name: value.numpy() for name, value in keras(**inputs).items()}
-
+    model = ids_outputs.as_arrays(keras)
     some = real_texts.real_texts(texts)
     features = check_inputs.features_of_texts(parts, some)
     found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)

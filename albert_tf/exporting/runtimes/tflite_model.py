@@ -10,77 +10,34 @@ B rows, S their padded length, E embedding width, H hidden size, N heads, D thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.encoder import MASK_BIAS
+from albert_tf.exporting.inference_model import InferenceModel
 from albert_tf.layers import ACTIVATIONS
 from albert_tf.models import AlbertModel
-from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
+from albert_tf.pretrained_model import PretrainedModel
 
-Inputs = Mapping[str, tf.Tensor]
-Outputs = dict[str, tf.Tensor]
 _BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
 
 
-class TfliteModel:
+class TfliteModel(InferenceModel):
     """What a `PretrainedModel` answers, by the graph of `TfliteEncoder`; the head is the model's own.
 
     Args:
-        model: with any head.
-
-    Attributes:
-        config, head: the model's.
+        model: with any head; the encoder's weights are taken over as they are now.
     """
 
     def __init__(self, model: PretrainedModel):
-        self.config, self.head = model.config, model.head
-        self._model = model
+        self._model: Any = model
         albert: Any = getattr(model, "albert", model)
-        self._pooler = albert.pooler
-        self._encoder = TfliteEncoder(albert)
-
-    def __call__(self, inputs: Inputs, training: bool = False) -> Any:
-        """What the model's `call` returns; all three inputs of the encoder are needed, [B,S] or [B,1,S] int32."""
-        length = tf.shape(inputs["input_ids"])[-1]
-        outputs = self.albert({name: tf.reshape(value, [-1, length]) for name, value in inputs.items()})
-        return _HEADS[self.head.kind](self._model, outputs, inputs)
-
-    def albert(self, inputs: Inputs, training: bool = False) -> Outputs:
-        """`sequence_output` [B,S,H] and, where there is a pooler, `pooled_output` [B,H]; float32."""
-        outputs = {"sequence_output": self._encoder(*(inputs[name] for name in ENCODER_INPUTS))}
-        if self._pooler is not None:
-            outputs["pooled_output"] = self._pooler(outputs["sequence_output"])
-        return outputs
-
-
-def _span(model: Any, outputs: Outputs, inputs: Inputs) -> Outputs:
-    start_logits, end_logits = model.span(outputs["sequence_output"])
-    return {"start_logits": start_logits, "end_logits": end_logits}
-
-
-def _gaps(model: Any, outputs: Outputs, inputs: Inputs) -> Any:
-    return model.masked_lm(outputs["sequence_output"], model.albert.embeddings.word_embeddings)
-
-
-def _pooled(model: Any, outputs: Outputs, inputs: Inputs) -> Any:
-    return model.classifier(outputs["pooled_output"])
-
-
-_HEADS: Mapping[str, Callable[[Any, Outputs, Inputs], Any]] = {
-    "pretraining": _gaps,
-    "masked_lm": _gaps,
-    "classifier": _pooled,
-    "multiple_choice": _pooled,  # of one option in a row
-    "span": _span,
-    "answerable_span": lambda model, outputs, inputs: model.answerable_span(
-        outputs["sequence_output"], inputs["p_mask"]
-    ),
-    "tagger": lambda model, outputs, inputs: model.tagger(outputs["sequence_output"]),
-}
+        self._albert = albert
+        self.config, self.head = model.config, model.head
+        self._encoder: Any = TfliteEncoder(albert)
 
 
 class TfliteEncoder:
@@ -95,7 +52,11 @@ class TfliteEncoder:
         self._weights = {name: np.asarray(value, np.float32) for name, value in albert.named_variables().items()}
         self._constants: dict[str, tf.Tensor] = {}
 
-    def __call__(self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
+    def first(self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
+        """[B,S] int32 to the first position's vector, [B,H]."""
+        return self.sequence(input_ids, input_mask, segment_ids)[:, 0]
+
+    def sequence(self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
         """[B,S] int32 to [B,S,H] float32."""
         self._constants = {}  # those of another graph are no constants of this one
         config, width = self._config, self._config.hidden_size
