@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.exporting import constants, forward, saved_model
+from albert_tf.exporting import forward, graph_weights, saved_model
 from albert_tf.exporting.graph_difference import Difference, graph_difference
 from albert_tf.exporting.inference_model import InferenceModel
 from albert_tf.exporting.token_packing import TokenPacking
@@ -183,7 +183,7 @@ def test_constants_are_in_the_directory_once(tmp_path):
 
 def test_constants_that_are_too_large_are_variables(tmp_path, monkeypatch, caplog):
     model = encoder({})
-    monkeypatch.setattr(constants, "LARGEST", 1000)
+    monkeypatch.setattr(graph_weights, "LARGEST", 1000)
     with caplog.at_level("WARNING", logger="absl"):
         saved_model.export_saved_model(tmp_path / "exported", model, precision="bfloat16")
     assert "they are saved as variables" in caplog.text

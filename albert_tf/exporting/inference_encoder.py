@@ -2,7 +2,8 @@
 
 What it does otherwise than `albert_tf.encoder`, which computes the same:
 
-* the weights are constants, in bfloat16 or float16 if wanted; the residual, LayerNorm and softmax are float32;
+* the weights lie ready for its products, in bfloat16 or float16 if wanted; the residual, LayerNorm and softmax are
+  float32;
 * products are made of tokens alone, and padding comes in for the attention only;
 * where the first position is all that is asked for, the last block computes no other one;
 * products with bias and GELU, and scores with factor and mask, are written in the form that TensorFlow's remapper takes
@@ -18,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.encoder import attention_bias
-from albert_tf.exporting.constants import Constants
+from albert_tf.exporting.graph_weights import GraphWeights
 from albert_tf.exporting.inference_weights import SCORE_FACTOR, inference_weights
 from albert_tf.exporting.token_packing import TokenPacking
 from albert_tf.layers import ACTIVATIONS
@@ -45,7 +46,7 @@ class InferenceEncoder:
         self._config = albert.config
         self._dtype = tf.as_dtype(precision)
         self._embeddings = albert.embeddings
-        self._weights = Constants(inference_weights(albert, precision))
+        self._weights = GraphWeights(inference_weights(albert, precision), constant=precision != "float32")
         self.variables = self._weights.variables
         # Functions, so that all signatures of a SavedModel call the same ones.
         self.sequence = tf.function(self._sequence, input_signature=_SPECS, autograph=False)

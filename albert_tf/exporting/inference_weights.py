@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.encoder import FeedForward, SelfAttention
-from albert_tf.exporting.constants import in_precision
+from albert_tf.exporting.graph_weights import in_precision
 from albert_tf.models import AlbertModel
 
 SCORE_FACTOR = 0.5  # what the graph multiplies scores by; exact in every precision

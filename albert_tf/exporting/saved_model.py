@@ -9,9 +9,9 @@ Signatures, of any batch size and length, so that a batch costs what its longest
 Without a tokenizer all take the inputs of `ids`, and plain TensorFlow loads the directory. The vocabulary and the
 labels are inside.
 
-The signatures are made for answering (`inference_encoder`): their weights are constants, in the precision that is
-chosen, so that the directory holds the encoder's twice. The loaded object itself has `variables` and
-`trainable_variables` and can be called with the inputs of `ids`; that is the model in float32, with gradients.
+The signatures are made for answering (`inference_encoder`) with weights of their own, in the precision that is chosen,
+so that the directory holds the encoder's twice. The loaded object itself has `variables` and `trainable_variables` and
+can be called with the inputs of `ids`; that is the model in float32, with gradients.
 
 B rows, S their padded length.
 """

@@ -11,30 +11,34 @@ from absl import logging
 LARGEST = 2**30  # bytes; a SavedModel's graph is one message of at most 2 GB, with everything else that is in it
 
 
-class Constants:
-    """Arrays as constants of the graph, which the runtime lays out for its products once and for all.
+class GraphWeights:
+    """Arrays as constants of the graph or as variables that are not trained.
 
-    Where they are too large for a graph they are variables instead, which are not trained.
+    oneDNN lays out a constant anew for every product that reads it, once, and keeps that. For ALBERT base with its
+    twelve layers of one set of weights that is more than a gigabyte. In bfloat16 it is worth a quarter of the time of a
+    short sequence; in float32 it is worth nothing.
 
     Args:
-        arrays: nested dicts of arrays; more than `LARGEST` become variables, with a warning.
+        arrays: nested dicts of arrays.
+        constant: whether they are to be constants; more than `LARGEST` become variables all the same, with a warning.
 
     Attributes:
-        variables: empty where the arrays are constants; else the owner of the functions has to keep them.
+        variables: which the owner of the functions has to keep; empty where the arrays are constants.
     """
 
-    def __init__(self, arrays: Any):
+    def __init__(self, arrays: Any, constant: bool):
         self.variables: list[tf.Variable] = []
         size = sum(array.nbytes for array in tf.nest.flatten(arrays))
-        if size <= LARGEST:
+        if constant and size <= LARGEST:
             self._read = tf.function(lambda: tf.nest.map_structure(tf.constant, arrays), autograph=False)
             return
-        logging.warning(
-            "the encoder's weights, %d MB, are more than the %d MB of constants that fit into a SavedModel's graph: "
-            "they are saved as variables, and answers take longer",
-            size // 2**20,
-            LARGEST // 2**20,
-        )
+        if constant:
+            logging.warning(
+                "the encoder's weights, %d MB, are more than the %d MB of constants that fit into a SavedModel: "
+                "they are saved as variables, and answers take longer",
+                size // 2**20,
+                LARGEST // 2**20,
+            )
         kept = tf.nest.map_structure(lambda array: tf.Variable(array, trainable=False), arrays)
         self.variables = tf.nest.flatten(kept)
         self._read = lambda: tf.nest.map_structure(tf.convert_to_tensor, kept)
