@@ -150,3 +150,17 @@ def test_fine_tuning_is_timed(finetuning_speed, tmp_path, monkeypatch, capsys):
     finetuning_speed.main()
     told = capsys.readouterr().out
     assert "CoLA, 40 rows" in told and "length buckets" in told and "all padded" in told and "of the time" in told
+
+
+def test_the_table_of_formats(repository):
+    quantisation = load("quantisation", repository)
+    cells = {"a": {"one": "1.0", "two": "2.0"}, "b": {"one": "3"}}
+    assert quantisation.table(cells).splitlines() == [
+        "| | a | b |",
+        "|---|---|---|",
+        "| one | 1.0 | 3 |",
+        "| two | 2.0 |  |",
+    ]
+    clock = itertools.count().__next__
+    functions = {name: lambda inputs: inputs for name in (quantisation.MODEL, "other")}
+    assert quantisation.seconds(functions, 1, 4, 9, clock) == {quantisation.MODEL: 1, "other": 1}
