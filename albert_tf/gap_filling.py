@@ -44,7 +44,7 @@ class GapFiller:
 
     def __init__(self, model: AlbertForPreTraining, tokenizer: Tokenizer, top_k: int = 5, batch_size: int = 32):
         self.longest = model.config.max_position_embeddings
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._batch_size = batch_size
         top_k = min(top_k, tokenizer.vocab_size - len(tokenizer.special_ids))
         is_usual = np.ones(tokenizer.vocab_size, np.float32)
@@ -65,7 +65,7 @@ class GapFiller:
             InputError: a text has no [MASK], or is longer than the model's positions.
         """
         rows = [self.encode(text) for text in texts]
-        gaps = [[at for at, piece in enumerate(row) if piece == self._tokenizer.mask_id] for row in rows]
+        gaps = [[at for at, piece in enumerate(row) if piece == self.tokenizer.mask_id] for row in rows]
         most = max(map(len, gaps), default=1)
         sizes = np.array([len(row) for row in rows], np.int32)
         positions = np.zeros((len(rows), most), np.int32)
@@ -93,7 +93,7 @@ class GapFiller:
         Raises:
             InputError: see `__call__`.
         """
-        ids = encode_with_gaps(self._tokenizer, text)
+        ids = encode_with_gaps(self.tokenizer, text)
         if len(ids) > self.longest:
             raise InputError(
                 f"the text {text[:40]!r}… has {len(ids)} pieces, but the model has {self.longest} positions"
@@ -101,7 +101,7 @@ class GapFiller:
         return ids
 
     def _fillings(self, chances: np.ndarray, pieces: np.ndarray) -> list[Filling]:
-        return [Filling(self._tokenizer.id_to_piece(int(i)), float(chance)) for i, chance in zip(pieces, chances)]
+        return [Filling(self.tokenizer.id_to_piece(int(i)), float(chance)) for i, chance in zip(pieces, chances)]
 
 
 def encode_with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:

@@ -97,6 +97,13 @@ class TextVectors:
             result[batch[ROW][is_text]] = values[is_text]
         return result
 
+    def are_cut(self, texts: Sequence[str], pairs: Sequence[str | None]) -> list[bool]:
+        """Of each text, or pair, whether it has more pieces than are read."""
+        sizes = sequences.encode(texts, self._tokenizer).sizes.tolist()
+        of_pairs = sequences.encode([pair or "" for pair in pairs], self._tokenizer).sizes.tolist()
+        specials = [sequences.SPECIALS_OF_ONE if pair is None else sequences.SPECIALS_OF_PAIR for pair in pairs]
+        return [sum(counts) > self.max_seq_length for counts in zip(sizes, of_pairs, specials)]
+
 
 def load(path: str, pooling: str = POOLED, max_seq_length: int | None = None, batch_size: int = 32) -> TextVectors:
     """`TextVectors` of any model, a fine-tuned one or the output directory of its run too.

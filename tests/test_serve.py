@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -16,14 +17,17 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import task_model
+from albert_tf import AlbertModel, task_model
 from albert_tf.errors import InputError
+from albert_tf.exporting import saved_model, source
 from albert_tf.exporting.saved_model import export_saved_model
 from albert_tf.serving import rest
 from albert_tf.serving.settings import Settings
+from albert_tf.serving.tensors import to_json
 from tests import answering_models
 
 pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
@@ -116,7 +120,7 @@ def servers(tmp_path_factory):
     limits += [f"--read_seconds={READ_SECONDS}", f"--idle_seconds={IDLE_SECONDS}", "--max_wait_ms=20"]
     model = answering_models.write_task_model(directory, "classifier")
     started = [Served(model, "classifier", *limits)]
-    started.append(Served(write_versions(directory / "half"), "half"))
+    started.append(Served(write_versions(directory / "half"), "half", "--file_system_poll_wait_seconds=0.1"))
     try:
         yield [server.wait() for server in started]
     finally:
@@ -191,6 +195,32 @@ def test_status_and_metadata(half):
 def test_tensors_that_do_not_fit(half, body, message):
     status, answer = half.predict(body)
     assert status == 400 and list(answer) == ["error"] and message in answer["error"]
+
+
+def test_a_newer_version_takes_over(half):
+    """While it comes, and one that is damaged comes after it, every request has its answer."""
+    base = half.process.args[3].partition("=")[2]
+    states = {}
+
+    def wait_for(version: str, state: str) -> None:
+        while states.get(version) != state:
+            assert half.predict({"instances": [1.0]})[1]["predictions"][0] in (2.5, 4.5)
+            _, answer = half.ask("GET", "/v1/models/half")
+            states.update((about["version"], about["state"]) for about in answer["model_version_status"])
+
+    one = Half(4.0)
+    tf.saved_model.save(one, os.path.join(base, "aside"), {"serving_default": one.serving_default})
+    os.rename(os.path.join(base, "aside"), os.path.join(base, "12"))
+    wait_for("12", "AVAILABLE")
+    assert half.predict({"instances": [1.0]}, "/v1/models/half/versions/12:predict") == (200, {"predictions": [4.5]})
+    assert half.predict({"instances": [1.0]}, "/v1/models/half/versions/10:predict")[0] == 404
+    wait_for("10", "END")
+    os.makedirs(os.path.join(base, "13"))
+    pathlib.Path(base, "13", "saved_model.pb").write_bytes(b"damaged")
+    wait_for("13", "END")
+    _, answer = half.ask("GET", "/v1/models/half/versions/13")
+    assert "13" in answer["model_version_status"][0]["status"]["error_message"]
+    assert half.predict({"instances": [1.0]}) == (200, {"predictions": [4.5]})
 
 
 # A model of our own
@@ -274,7 +304,8 @@ def test_bad_requests_are_told_so(classifier, body, status, message):
         ("GET", "/v1/models/other", 404),
         ("GET", "/v1/models/classifier/versions/x", 404),
         ("GET", "/v1/models/classifier:predict", 405),
-        ("POST", "/v1/models/classifier:classify", 404),
+        ("POST", "/v1/models/classifier:classify", 501),
+        ("POST", "/v1/models/classifier/versions/1:regress", 501),
         ("GET", "/nowhere", 404),
         ("PUT", "/", 405),
     ],
@@ -362,23 +393,64 @@ def rows_of(backend, instances) -> list[dict]:
     return rest.answer(columns, is_rows=True)["predictions"]
 
 
-@pytest.mark.parametrize("name", ["classifier", "answerable_span"])
-def test_a_model_and_its_export_answer_the_same_requests_alike(tmp_path, name):
-    """What the model's directory answers, its SavedModel answers too, under the same names."""
+INSTANCES = {
+    "classifier": [{"text": text} for text in TEXTS],
+    "multi_label": [{"text": text} for text in TEXTS],
+    "regression": [{"text_a": text, "text_b": "a b"} for text in TEXTS],
+    "span": [{"question": text, "context": "a b c. d e f é"} for text in TEXTS],
+    "answerable_span": [{"question": text, "context": "a b c. d e f é"} for text in TEXTS],
+    "multiple_choice": [{"passage": text, "question": "a b _", "options": ["c", "d e"]} for text in TEXTS],
+    "tagger": [{"text": text} for text in ["a b  c é", "", "中文 é 😀 \x00", "g" * 300, " x y "]],
+    "pretrained": [{"text": text} for text in ["a [MASK] b", "[MASK][MASK]x"]],
+    "encoder": [{"text": text} for text in TEXTS],
+}
+
+
+def written(directory, name: str) -> str:
+    if name in answering_models.HEADS:
+        return answering_models.write_task_model(directory, name)
+    path = answering_models.write_pretrained(directory)
+    if name == "encoder":
+        model = AlbertModel.from_pretrained(path)
+        model.save_pretrained(path, model.vocabulary.tokenizer())
+    return path
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_a_model_and_its_signature_answer_the_same_requests_alike(tmp_path, name):
+    """What the model's directory answers, the signature of its SavedModel answers too, under the same names."""
+    pytest.importorskip("tensorflow_text", reason="needs TensorFlow Text, which has no wheel here")
+    path = written(tmp_path, name)
+    ours, loaded = load_backend(path, 8), source.load(path)
+    pairs = loaded.about.get("pairs", False)
+    parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, pairs=pairs)
+    signature = saved_model.head_signatures(parts)
+    assert [text.name for text in signature.text_inputs] == list(INSTANCES[name][0])
+    instances = INSTANCES[name]
+    answers = rows_of(ours, instances)
+    for instance, one in zip(instances, answers):
+        values = signature.of_texts(*(tf.constant([instance[text.name]]) for text in signature.text_inputs))
+        other = {key: to_json(value.numpy(), key)[0] for key, value in values.items()}
+        assert set(one) == set(other)
+        for key, value in one.items():
+            if np.asarray(value).dtype.kind == "f":
+                np.testing.assert_allclose(value, other[key], atol=1e-4, err_msg=key)
+            else:
+                assert value == other[key], (key, instance)
+
+
+@pytest.mark.parametrize("name", ["answerable_span"])
+def test_a_saved_model_answers_as_the_directory_it_is_from(tmp_path, name):
     pytest.importorskip("tensorflow_text", reason="needs TensorFlow Text, which has no wheel here")
     model = answering_models.write_task_model(tmp_path, name)
     loaded = task_model.load(model)
     export_saved_model(tmp_path / "served" / "3", loaded.model, loaded.tokenizer, kind=loaded.kind)
     ours, exported = load_backend(model, 8), load_backend(str(tmp_path / "served"), 8)
     assert (ours.version, exported.version) == (1, 3)
-    instances = [{"text": text} for text in TEXTS[:2]]
-    if name != "classifier":
-        instances = [{"question": text, "context": "a b c. d e f"} for text in TEXTS[:2]]
-    for one, other in zip(rows_of(ours, instances), rows_of(exported, instances)):
-        assert set(one) <= set(other)
+    for one, other in zip(rows_of(ours, INSTANCES[name]), rows_of(exported, INSTANCES[name])):
+        assert set(one) == set(other)
         for key, value in one.items():
-            is_number = isinstance(value, float) or (isinstance(value, list) and isinstance(value[0], float))
-            assert other[key] == (pytest.approx(value, abs=1e-4) if is_number else value), key
+            assert other[key] == (pytest.approx(value, abs=1e-4) if isinstance(value, float) else value), key
 
 
 def test_settings_and_names_are_checked():

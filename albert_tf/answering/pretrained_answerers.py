@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from albert_tf.answering.answerer import (
     ANY,
+    BOOL,
     FLOAT,
+    INT,
     STRING,
     Answer,
     BadInstance,
@@ -28,28 +30,44 @@ class GapAnswerer:
 
     task = f"the likeliest pieces for each {GAP}"
     forms: tuple[Form, ...] = ((Input("text", text_file.TEXT_NAMES),),)
-    outputs: tuple[Output, ...] = (Output("pieces", STRING, (ANY, ANY)), Output("probabilities", FLOAT, (ANY, ANY)))
+    outputs: tuple[Output, ...] = (
+        Output("pieces", STRING, (ANY, ANY)),
+        Output("probabilities", FLOAT, (ANY, ANY)),
+        Output("piece_ids", INT, (ANY, ANY)),
+        Output("positions", INT, (ANY,)),
+        Output("gaps", INT),
+        Output("is_cut", BOOL),
+    )
     labels: tuple[str, ...] = ()
     example: Instance = {"text": f"The {GAP} is open."}
 
     def __init__(self, fill: GapFiller):
         self._fill = fill
+        self._ids = {piece: piece_id for piece_id, piece in enumerate(fill.tokenizer.pieces())}
 
     def answers(self, instances: Sequence[Instance]) -> list[Answer]:
-        """See `Answerer`; pieces and probabilities are [G,K]."""
+        """See `Answerer`; pieces, their ids and probabilities are [G,K], and positions among the pieces [G].
+
+        A text that is too long is refused, so that none is cut.
+        """
         checked(instances, self.forms)
         texts = [instance["text"] for instance in instances]
+        sequences = []
         for index, text in enumerate(texts):
             try:
-                self._fill.encode(text)
+                sequences.append(self._fill.encode(text))
             except InputError as error:
                 raise BadInstance(index, str(error)) from error
         return [
             {
                 "pieces": [[filling.piece for filling in fillings] for fillings in gaps],
                 "probabilities": [numbers(filling.probability for filling in fillings) for fillings in gaps],
+                "piece_ids": [[self._ids[filling.piece] for filling in fillings] for fillings in gaps],
+                "positions": [at for at, piece in enumerate(ids) if piece == self._fill.tokenizer.mask_id],
+                "gaps": len(gaps),
+                "is_cut": False,
             }
-            for gaps in (self._fill(texts) if texts else [])
+            for ids, gaps in zip(sequences, self._fill(texts) if texts else [])
         ]
 
 
@@ -66,7 +84,7 @@ class VectorAnswerer:
 
     def __init__(self, vectors: TextVectors, name: str = "pooled_output"):
         self.vectors = vectors
-        self.outputs: tuple[Output, ...] = (Output(name, FLOAT, (vectors.width,)),)
+        self.outputs: tuple[Output, ...] = (Output(name, FLOAT, (vectors.width,)), Output("is_cut", BOOL))
 
     def texts(self, instances: Sequence[Instance]) -> tuple[list[str], list[str | None]]:
         """The texts, and the second ones of pairs.
@@ -83,4 +101,8 @@ class VectorAnswerer:
         if not instances:
             return []
         (name, *_), *_ = self.outputs
-        return [{name: numbers(vector)} for vector in self.vectors(*self.texts(instances))]
+        texts = self.texts(instances)
+        return [
+            {name: numbers(vector), "is_cut": is_cut}
+            for vector, is_cut in zip(self.vectors(*texts), self.vectors.are_cut(*texts))
+        ]

@@ -5,7 +5,7 @@ The names of outputs are those of the SavedModels that `albert_tf.exporting` wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,12 @@ from albert_tf.predicting import Predictor
 from albert_tf.probabilities import sigmoid
 from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.task_kinds.arrays import label_names
+from albert_tf.task_kinds.choices import question_with
 from albert_tf.task_model import TaskModel
 from albert_tf.tasks import choice_file, text_file
 from albert_tf.tasks.examples import ChoiceExample, QuestionExample, TagExample, TextExample
 
+IS_CUT = Output("is_cut", BOOL)
 _LEAST_CHOICES = 2
 
 
@@ -55,18 +57,27 @@ class TaskAnswerer:
         self._predictor = predictor
 
     def answers(self, instances: Sequence[Instance]) -> list[Answer]:
-        """See `Answerer`."""
+        """See `Answerer`; `is_cut` tells of a text that was longer than the model reads."""
         checked(instances, self.forms)
         if not instances:
             return []
         examples = [self._example(index, instance) for index, instance in enumerate(instances)]
         predictions = self._predictor.predict(examples, self._tokenizer)
-        return [self._answer(example, prediction) for example, prediction in zip(examples, predictions)]
+        answers = [self._answer(example, prediction) for example, prediction in zip(examples, predictions)]
+        return [{**answer, "is_cut": is_cut} for answer, is_cut in zip(answers, self._are_cut(examples))]
+
+    def _sizes(self, texts: Sequence[str]) -> Iterator[int]:
+        """How many pieces each text has."""
+        return iter(sequences.encode(texts, self._tokenizer).sizes.tolist())
 
     def _example(self, index: int, instance: Instance) -> Any:
         raise NotImplementedError
 
     def _answer(self, example: Any, prediction: Any) -> Answer:
+        raise NotImplementedError
+
+    def _are_cut(self, examples: Sequence[Any]) -> list[bool]:
+        """Of each, whether it has more pieces than the model reads, where it reads no more of them in windows."""
         raise NotImplementedError
 
 
@@ -93,12 +104,7 @@ class TextAnswerer(TaskAnswerer):
                 made.append(Output("is_label", BOOL, (count,)))
             else:
                 made += [Output("label", STRING), Output("probability", FLOAT)]
-        self.outputs = (*made, Output("is_cut", BOOL))
-
-    def answers(self, instances: Sequence[Instance]) -> list[Answer]:
-        """See `Answerer`; `is_cut` tells that a text was longer than the model reads."""
-        answers = super().answers(instances)
-        return [{**answer, "is_cut": is_cut} for answer, is_cut in zip(answers, self._are_cut(instances))]
+        self.outputs = (*made, IS_CUT)
 
     def _example(self, index: int, instance: Instance) -> TextExample:
         return TextExample("", instance.get("text", instance.get("text_a")), instance.get("text_b"))
@@ -115,11 +121,10 @@ class TextAnswerer(TaskAnswerer):
                 answer["probability"] = number(prediction.probabilities.max())
         return answer
 
-    def _are_cut(self, instances: Sequence[Instance]) -> list[bool]:
-        """Of each, whether it has more pieces than the model reads."""
+    def _are_cut(self, examples: Sequence[TextExample]) -> list[bool]:
         most = self._kind.settings["max_seq_length"]
-        rows = [list(instance.values()) for instance in instances]
-        sizes = iter(sequences.encode([text for row in rows for text in row], self._tokenizer).sizes.tolist())
+        rows = [[text for text in (example.text_a, example.text_b) if text is not None] for example in examples]
+        sizes = self._sizes([text for row in rows for text in row])
         specials = {1: sequences.SPECIALS_OF_ONE, 2: sequences.SPECIALS_OF_PAIR}
         return [sum(next(sizes) for _ in row) + specials[len(row)] > most for row in rows]
 
@@ -137,7 +142,7 @@ class QuestionAnswerer(TaskAnswerer):
         made += [Output("probability", FLOAT), Output("has_answer", BOOL)]
         if loaded.kind.head.kind == ANSWERABLE:
             made.append(Output("no_answer_probability", FLOAT))
-        self.outputs = tuple(made)
+        self.outputs = (*made, IS_CUT)
 
     def _example(self, index: int, instance: Instance) -> QuestionExample:
         return QuestionExample(str(index), instance["question"], instance["context"])
@@ -148,6 +153,10 @@ class QuestionAnswerer(TaskAnswerer):
         if prediction.null_odds is not None:
             answer["no_answer_probability"] = number(sigmoid(np.asarray(prediction.null_odds)))
         return answer
+
+    def _are_cut(self, examples: Sequence[QuestionExample]) -> list[bool]:
+        most = self._kind.settings["max_query_length"]
+        return [size > most for size in self._sizes([example.question for example in examples])]
 
 
 class ChoiceAnswerer(TaskAnswerer):
@@ -166,6 +175,7 @@ class ChoiceAnswerer(TaskAnswerer):
         Output("option", STRING),
         Output("probability", FLOAT),
         Output("probabilities", FLOAT, (ANY,)),
+        IS_CUT,
     )
     example = {
         "passage": "The cat opened the door.",
@@ -187,9 +197,25 @@ class ChoiceAnswerer(TaskAnswerer):
             "probabilities": numbers(prediction.probabilities),
         }
 
+    def _are_cut(self, examples: Sequence[ChoiceExample]) -> list[bool]:
+        settings = self._kind.settings
+        most, room = settings["max_qa_length"], settings["max_seq_length"] - sequences.SPECIALS_OF_PAIR
+        passages = self._sizes([example.passage for example in examples])
+        answers = self._sizes(
+            [question_with(example.question, choice) for example in examples for choice in example.choices]
+        )
+        are_cut = []
+        for example, passage in zip(examples, passages):
+            longest = max(next(answers) for _ in example.choices)
+            are_cut.append(longest > most or passage > room - longest)
+        return are_cut
+
 
 class TagAnswerer(TaskAnswerer):
-    """A tag for each word; the words of a text are what its spaces separate."""
+    """A tag for each word; the words of a text are what its spaces separate.
+
+    `starts` and `ends` are the characters of each in the text, or in the given words joined by spaces.
+    """
 
     task = "a label for each word"
     forms = (
@@ -200,6 +226,10 @@ class TagAnswerer(TaskAnswerer):
         Output("words", STRING, (ANY,)),
         Output("labels", STRING, (ANY,)),
         Output("probabilities", FLOAT, (ANY,)),
+        Output("starts", INT, (ANY,)),
+        Output("ends", INT, (ANY,)),
+        Output("word_counts", INT),
+        IS_CUT,
     )
     example = {"text": "Anna lives in Rome ."}
 
@@ -212,7 +242,30 @@ class TagAnswerer(TaskAnswerer):
             "words": list(example.words),
             "labels": list(prediction.tags),
             "probabilities": numbers(prediction.probabilities),
+            "word_counts": len(example.words),
         }
+
+    def answers(self, instances: Sequence[Instance]) -> list[Answer]:
+        """See `Answerer`."""
+        return [
+            {**answer, **_places(answer["words"], instance.get("text"))}
+            for instance, answer in zip(instances, super().answers(instances))
+        ]
+
+    def _are_cut(self, examples: Sequence[TagExample]) -> list[bool]:
+        room = self._kind.settings["max_seq_length"] - sequences.SPECIALS_OF_ONE
+        sizes = self._sizes([word for example in examples for word in example.words])
+        return [max((next(sizes) for _ in example.words), default=0) > room for example in examples]
+
+
+def _places(words: Sequence[str], text: str | None) -> Answer:
+    """Where words stand in a text, in order."""
+    text = " ".join(words) if text is None else text
+    starts, at = [], 0
+    for word in words:
+        starts.append(text.index(word, at))
+        at = starts[-1] + len(word)
+    return {"starts": starts, "ends": [start + len(word) for start, word in zip(starts, words)]}
 
 
 CLASSES: dict[str, type[TaskAnswerer]] = {
