@@ -19,38 +19,13 @@ import tensorflow as tf
 from albert_tf import fused, training_log
 from albert_tf.loss_scale import LossScale
 from albert_tf.task_kinds.task_kind import EXAMPLE_WEIGHT, TaskKind
-from albert_tf.training_step import (
-    CLIP_NORM,
-    Batch,
-    all_reduce,
-    apply_update,
-    dense_gradients,
-    finite_norm,
-    first_replica,
-    fold,
-    graph,
-    replica_seed,
-    sum_over_micro_batches,
-)
+from albert_tf.training_step import Batch, UpdateSettings, graph, make_update
 
 
 @dataclasses.dataclass(frozen=True)
-class StepSettings:
-    """What decides an update beside model, kind of task, optimizer and batch.
+class StepSettings(UpdateSettings):
+    """`one_pass`: element-wise chains compiled into one pass each (`fused`); that and XLA once for each length."""
 
-    Attributes:
-        seed: of the dropout masks.
-        micro_batches: into how many parts a replica's batch is cut, to save memory; it must divide B.
-        clip_norm: largest global norm of the gradients.
-        jit_compile: compile with XLA, once for each padded length: the whole step on one replica; on several, forward
-            and backward.
-        one_pass: element-wise chains compiled into one pass each (`fused`), once for each padded length.
-    """
-
-    seed: int = 0
-    micro_batches: int = 1
-    clip_norm: float = CLIP_NORM
-    jit_compile: bool = False
     one_pass: bool = True
 
 
@@ -105,44 +80,32 @@ def make_train_step(
         The function. `batch` is what `training_step.distribute` gives, `step` int32 counted from 0, `interval` float64
         scalars as of `empty_interval`; it returns the interval with this step. Weights and optimizer change in place.
     """
-    variables = list(model.named_variables().values())
     replicas = strategy.num_replicas_in_sync
 
-    def local_gradients(batch: Batch, seed: tf.Tensor, denominator: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """This replica's share of the gradients and of the loss; no communication, so it compiles on its own."""
+    def totals(batch: Batch) -> tuple[tf.Tensor, tf.Tensor]:
+        return tf.reduce_sum(batch[EXAMPLE_WEIGHT]), tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
 
-        def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
-            with fused.one_pass() if settings.one_pass else contextlib.nullcontext():
-                outputs = model(kind.inputs(part, True), training=True, dropout_seed=fold(seed, index))
-                losses = kind.losses(outputs, part)
-            loss = tf.reduce_sum(part[EXAMPLE_WEIGHT] * losses) / denominator
-            scaled = loss if loss_scale is None else loss_scale.scale(loss)
-            return dense_gradients(scaled, variables), loss
+    def forward(part: Batch, seed: tf.Tensor, of_all: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        with fused.one_pass() if settings.one_pass else contextlib.nullcontext():
+            losses = kind.losses(model(kind.inputs(part, True), training=True, dropout_seed=seed), part)
+        loss = tf.reduce_sum(part[EXAMPLE_WEIGHT] * losses) / tf.maximum(of_all[0], 1.0)
+        return loss, loss
 
-        zeros = [tf.zeros(variable.shape) for variable in variables], tf.zeros([])
-        return sum_over_micro_batches(micro_batch, batch, settings.micro_batches, zeros)  # type: ignore[no-any-return]
-
-    compiled_gradients = (
-        graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
+    update = make_update(
+        strategy,
+        optimizer,
+        list(model.named_variables().values()),
+        settings,
+        loss_scale,
+        totals=totals,
+        forward=forward,
+        no_sums=lambda: tf.zeros([]),
     )
 
-    def replica_gradients(batch: Batch, step: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor, tf.Tensor]:
-        local = tf.reduce_sum(batch[EXAMPLE_WEIGHT]), tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
-        rows, pieces = all_reduce(local, replicas)
-        seed = replica_seed(settings.seed, step)
-        gradients, loss = all_reduce(compiled_gradients(batch, seed, tf.maximum(rows, 1.0)), replicas)
-        if loss_scale is not None:
-            gradients = loss_scale.unscale(gradients)
-        return gradients, loss, rows, pieces
-
     def train_step(batch: Any, step: tf.Tensor, interval: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        gradients, *reported = strategy.run(replica_gradients, args=(batch, step))
-        taken = apply_update(
-            strategy, optimizer, variables, gradients, clip_norm=settings.clip_norm, loss_scale=loss_scale
-        )
-        gradients, loss, rows, pieces = first_replica(strategy, (gradients, *reported))
-        sums = StepSums(loss, rows, pieces, finite_norm(gradients), tf.cast(taken, tf.float32))
-        return training_log.accumulate(interval, sums._asdict(), loss=loss, maxima=_MAXIMA, step=step)
+        made = update(batch, step)
+        sums = StepSums(made.sums, *made.totals, made.gradient_norm, made.taken)
+        return training_log.accumulate(interval, sums._asdict(), loss=sums.loss, maxima=_MAXIMA, step=step)
 
     arguments: dict[str, Any] = {"jit_compile": settings.jit_compile and replicas == 1}
     if signature is not None and replicas == 1:

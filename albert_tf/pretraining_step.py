@@ -1,8 +1,7 @@
 """One optimizer update as a function: a global batch in, new weights and sums of what happened out.
 
-The order: the loss's denominators over all replicas and micro-batches; forward and backward per micro-batch; then as
-for every kind of training (`training_step`). Shapes are static, and on one device the whole step compiles with XLA, as
-on a TPU.
+The update is that of every kind of training (`training_step`). Shapes are static, and on one device the whole step
+compiles with XLA, as on a TPU.
 
 Letters: B examples of one replica, S sequence length, P prediction slots.
 """
@@ -26,38 +25,14 @@ from albert_tf.record_spec import (
     SEGMENT_IDS,
     SENTENCE_ORDER_LABEL,
 )
-from albert_tf.training_step import (
-    CLIP_NORM,
-    Batch,
-    all_reduce,
-    apply_update,
-    dense_gradients,
-    finite_norm,
-    first_replica,
-    fold,
-    graph,
-    replica_seed,
-    sum_over_micro_batches,
-)
+from albert_tf.training_step import Batch, UpdateSettings, all_reduce, first_replica, graph, make_update
 
 
 @dataclasses.dataclass(frozen=True)
-class StepSettings:
-    """What decides an update beside model, optimizer and batch.
+class StepSettings(UpdateSettings):
+    """`sentence_objective`: whether the sentence loss is added (sop, nsp) or not (none)."""
 
-    Attributes:
-        seed: of the dropout masks.
-        sentence_objective: whether the sentence loss is added (sop, nsp) or not (none).
-        micro_batches: into how many parts a replica's batch is cut, to save memory; it must divide B.
-        clip_norm: largest global norm of the gradients.
-        jit_compile: compile with XLA: the whole step on one replica; on several, forward and backward.
-    """
-
-    seed: int = 0
     sentence_objective: bool = True
-    micro_batches: int = 1
-    clip_norm: float = CLIP_NORM
-    jit_compile: bool = False
 
 
 class StepSums(NamedTuple):
@@ -104,57 +79,35 @@ def make_train_step(
     The batch holds what `input_pipeline.parse_examples` gives, [B,...] on each replica. The
     weights and the optimizer's state change in place.
     """
-    variables = list(model.named_variables().values())
 
-    def local_gradients(
-        batch: Batch, seed: tf.Tensor, denominators: losses.LossDenominators
-    ) -> tuple[list[tf.Tensor], losses.LossSums]:
-        """This replica's share of the gradients, and its sums; no communication, so it compiles on its own."""
+    def totals(batch: Batch) -> tuple[losses.LossDenominators, tf.Tensor]:
+        pieces = tf.reduce_sum(tf.cast(batch[INPUT_MASK], tf.float32))
+        return losses.pretraining_denominators(_with_label(batch)), pieces
 
-        def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], losses.LossSums]:
-            with fused.one_pass():
-                outputs = model(_inputs(part), training=True, dropout_seed=fold(seed, index))
-                sums = losses.pretraining_sums(outputs, part)
-                loss = losses.pretraining_loss(sums, denominators, settings.sentence_objective)
-                if loss_scale is not None:
-                    loss = loss_scale.scale(loss)
-            return dense_gradients(loss, variables), sums
+    def forward(part: Batch, seed: tf.Tensor, of_all: Any) -> tuple[tf.Tensor, losses.LossSums]:
+        with fused.one_pass():
+            outputs = model(_inputs(part), training=True, dropout_seed=seed)
+            sums = losses.pretraining_sums(outputs, _with_label(part))
+            return losses.pretraining_loss(sums, of_all[0], settings.sentence_objective), sums
 
-        zeros = [tf.zeros(v.shape) for v in variables], losses.LossSums(*[tf.zeros([])] * len(losses.LossSums._fields))
-        return sum_over_micro_batches(micro_batch, batch, settings.micro_batches, zeros)
-
-    replicas = strategy.num_replicas_in_sync
-    compiled_gradients = (
-        graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
+    update = make_update(
+        strategy,
+        optimizer,
+        list(model.named_variables().values()),
+        settings,
+        loss_scale,
+        totals=totals,
+        forward=forward,
+        no_sums=lambda: losses.LossSums(*[tf.zeros([])] * len(losses.LossSums._fields)),
     )
 
-    def replica_gradients(
-        batch: Batch, step: tf.Tensor
-    ) -> tuple[list[tf.Tensor], losses.LossSums, losses.LossDenominators, tf.Tensor]:
-        batch = _with_label(batch)
-        seed = replica_seed(settings.seed, step)
-        pieces = tf.reduce_sum(tf.cast(batch[INPUT_MASK], tf.float32))
-        denominators, pieces = all_reduce((losses.pretraining_denominators(batch), pieces), replicas)
-        gradients, sums = all_reduce(compiled_gradients(batch, seed, denominators), replicas)
-        if loss_scale is not None:
-            gradients = loss_scale.unscale(gradients)
-        return gradients, sums, denominators, pieces
-
     def train_step(batch: Any, step: tf.Tensor) -> StepSums:
-        gradients, *reported = strategy.run(replica_gradients, args=(batch, step))
-        taken = apply_update(
-            strategy, optimizer, variables, gradients, clip_norm=settings.clip_norm, loss_scale=loss_scale
-        )
-        gradients, sums, denominators, pieces = first_replica(strategy, (gradients, *reported))
-        return StepSums(
-            losses=sums,
-            loss=losses.pretraining_loss(sums, denominators, settings.sentence_objective),
-            pieces=pieces,
-            gradient_norm=finite_norm(gradients),
-            taken=tf.cast(taken, tf.float32),
-        )
+        made = update(batch, step)
+        denominators, pieces = made.totals
+        loss = losses.pretraining_loss(made.sums, denominators, settings.sentence_objective)
+        return StepSums(made.sums, loss, pieces, made.gradient_norm, made.taken)
 
-    return graph(train_step, jit_compile=settings.jit_compile and replicas == 1)
+    return graph(train_step, jit_compile=settings.jit_compile and strategy.num_replicas_in_sync == 1)
 
 
 def make_train_loop(

@@ -6,9 +6,10 @@ Nothing random has state: the seed of a micro-batch's dropout is made from (seed
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,92 @@ CLIP_NORM = 1.0  # as released
 _RANDOM_ALGORITHM = "philox"  # named, since the default differs under XLA
 # AutoGraph would rewrite every function on the way, which takes longer than all the rest of the tracing.
 graph = functools.partial(tf.function, autograph=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class UpdateSettings:
+    """What decides an update beside model, loss, optimizer and batch.
+
+    Attributes:
+        seed: of the dropout masks.
+        micro_batches: into how many parts a replica's batch is cut, to save memory; it must divide B.
+        clip_norm: largest global norm of the gradients.
+        jit_compile: compile with XLA: the whole step on one replica; on several, forward and backward.
+    """
+
+    seed: int = 0
+    micro_batches: int = 1
+    clip_norm: float = CLIP_NORM
+    jit_compile: bool = False
+
+
+class Update(NamedTuple):
+    """What an update reports, the same on all replicas.
+
+    Attributes:
+        totals, sums: of the global batch, see `make_update`.
+        gradient_norm: float32, of the summed, unscaled gradients before clipping; 0 where it is not finite.
+        taken: float32, 1, or 0 where a float16 gradient overflowed and the update was left out.
+    """
+
+    totals: Any
+    sums: Any
+    gradient_norm: tf.Tensor
+    taken: tf.Tensor
+
+
+def make_update(
+    strategy: tf.distribute.Strategy,
+    optimizer: Any,
+    variables: Sequence[Any],
+    settings: UpdateSettings,
+    loss_scale: LossScale | None,
+    *,
+    totals: Callable[[Batch], Any],
+    forward: Callable[[Batch, tf.Tensor, Any], tuple[tf.Tensor, Any]],
+    no_sums: Callable[[], Any],
+) -> Callable[[Any, tf.Tensor], Update]:
+    """Makes the function `update(batch, step)`: batch as the strategy distributes it, int32 step counted from 0.
+
+    Args:
+        strategy, optimizer, variables: of the model; variables and the optimizer's state change in place.
+        settings: see there.
+        loss_scale: for float16.
+        totals: a replica's batch to numbers that are summed over the global batch before anything else, such as what
+            the loss is divided by.
+        forward: (part of a replica's batch, seed of its dropout, the totals) to its share of the loss, and numbers to
+            be summed over all parts and replicas.
+        no_sums: makes the zeros that such sums begin with.
+    """
+    replicas = strategy.num_replicas_in_sync
+
+    def local_gradients(batch: Batch, seed: tf.Tensor, of_all: Any) -> tuple[list[tf.Tensor], Any]:
+        """This replica's share of gradients and sums; no communication, so it compiles on its own."""
+
+        def micro_batch(part: Batch, index: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
+            loss, sums = forward(part, fold(seed, index), of_all)
+            return dense_gradients(loss if loss_scale is None else loss_scale.scale(loss), variables), sums
+
+        zeros = [tf.zeros(variable.shape) for variable in variables], no_sums()
+        return sum_over_micro_batches(micro_batch, batch, settings.micro_batches, zeros)  # type: ignore[no-any-return]
+
+    compiled_gradients = (
+        graph(local_gradients, jit_compile=True) if settings.jit_compile and replicas > 1 else local_gradients
+    )
+
+    def replica_gradients(batch: Batch, step: tf.Tensor) -> tuple[list[tf.Tensor], Any, Any]:
+        of_all = all_reduce(totals(batch), replicas)
+        seed = replica_seed(settings.seed, step)
+        gradients, sums = all_reduce(compiled_gradients(batch, seed, of_all), replicas)
+        return gradients if loss_scale is None else loss_scale.unscale(gradients), of_all, sums
+
+    def update(batch: Any, step: tf.Tensor) -> Update:
+        gradients, *reported = strategy.run(replica_gradients, args=(batch, step))
+        taken = _apply(strategy, optimizer, variables, gradients, clip_norm=settings.clip_norm, loss_scale=loss_scale)
+        gradients, of_all, sums = first_replica(strategy, (gradients, *reported))
+        return Update(of_all, sums, _finite_norm(gradients), tf.cast(taken, tf.float32))
+
+    return update
 
 
 def fold(seed: tf.Tensor, value: Any) -> tf.Tensor:
@@ -110,7 +197,7 @@ def _cut(value: tf.Tensor, count: int) -> tf.Tensor:
     return tf.ensure_shape(cut, [count, size, *value.shape[1:]])
 
 
-def apply_update(
+def _apply(
     strategy: tf.distribute.Strategy,
     optimizer: Any,
     variables: Sequence[Any],
@@ -135,7 +222,7 @@ def apply_update(
     return tf.constant(True)
 
 
-def finite_norm(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+def _finite_norm(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
     """The global norm, 0 where it is not finite."""
     norm = tf.linalg.global_norm(gradients)
     return tf.where(tf.math.is_finite(norm), norm, tf.zeros_like(norm))
