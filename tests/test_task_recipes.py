@@ -105,6 +105,9 @@ def test_base_and_large_with_dropout_keep_the_table(task):
 def test_small_models_get_larger_rates():
     tiny = config("albert_tiny")
     assert recipes.find_recipe("sst-2", tiny).learning_rate == 3e-4
+    toy = dataclasses.replace(tiny, hidden_size=64)
+    assert recipes.find_recipe("sst-2", toy).learning_rate == 6e-4
+    assert recipes.find_recipe("sst-2", toy).sources["learning_rate"] == recipes.TOY
     middle = dataclasses.replace(tiny, hidden_size=512, num_attention_heads=8, intermediate_size=2048)
     assert recipes.find_recipe("sst-2", middle).learning_rate == 1e-4
     assert recipes.find_recipe("sst-2", middle).sources["learning_rate"] == recipes.SMALL
