@@ -15,8 +15,8 @@ class GraphWeights:
     """Arrays as constants of the graph or as variables that are not trained.
 
     oneDNN lays out a constant anew for every product that reads it and keeps that, and what optimises the graph takes
-    room for constants in every layer: a process with ALBERT base grows by 1.2 GB. In bfloat16 that is worth a quarter of
-    the time of a short sequence; in float32 it is worth nothing.
+    room for constants in every layer: a process with ALBERT base grows by 1.2 GB. In bfloat16 that is worth a quarter
+    of the time of a short sequence; in float32 it is worth nothing.
 
     Args:
         arrays: nested dicts of arrays.
