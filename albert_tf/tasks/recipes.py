@@ -73,9 +73,9 @@ _SETTINGS = {"squad1.1": _SETTINGS_OF_SQUAD, "squad2.0": _SETTINGS_OF_SQUAD, "ra
 
 LARGE_HIDDEN_SIZE, LARGE_RATE, LARGE_WARMUP = 1024, 1e-5, 0.1
 # Up to this hidden size, at least this rate, and who says so. Measured with models begun at random that were told, on
-# 200 short rows, to separate two words: albert_tiny (128) stays at chance with 1e-5 in three runs of three, is right in
-# all with 1e-4 and 3e-4, and at chance in one of three with 1e-3. With hidden size 64 and two layers the mean accuracy of
-# five runs on 400 other rows is 0.88 with 3e-4, 0.95 with 6e-4, and 0.78 with 1e-3, where two of them stay at chance.
+# 200 short rows, to separate two words. albert_tiny (128) stays at chance with 1e-5 in three runs of three, is right in
+# all with 1e-4 and 3e-4, and at chance in one of three with 1e-3. With hidden size 64 and two layers, the mean accuracy
+# of five runs on 400 other rows is 0.88 with 3e-4, 0.95 with 6e-4, and 0.78 with 1e-3, where two stay at chance.
 SMALL_RATES = ((64, 6e-4, TOY), (256, 3e-4, SMALL), (512, 1e-4, SMALL))
 
 
