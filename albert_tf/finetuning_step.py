@@ -104,7 +104,8 @@ def make_train_step(
 
     def train_step(batch: Any, step: tf.Tensor, interval: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         made = update(batch, step)
-        sums = StepSums(made.sums, *made.totals, made.gradient_norm, made.taken)
+        rows, pieces = made.totals
+        sums = StepSums(made.sums, rows, pieces, made.gradient_norm, made.taken)
         return training_log.accumulate(interval, sums._asdict(), loss=sums.loss, maxima=_MAXIMA, step=step)
 
     arguments: dict[str, Any] = {"jit_compile": settings.jit_compile and replicas == 1}
