@@ -64,7 +64,8 @@ class AlignedText(NamedTuple):
         next_places = np.cumsum(sizes)
         for at in np.flatnonzero(sizes == 0):
             if next_places[at] and unicodedata.category(self.text[at])[0] == "M":
-                ends[next_places[at] - 1] = self.ends[at]
+                before = next_places[at] - 1
+                ends[before] = max(ends[before], self.ends[at])  # canonical order may have changed that of marks
         return AlignedText(text, np.repeat(self.starts, sizes), ends)
 
     def lowered(self) -> AlignedText:

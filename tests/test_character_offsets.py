@@ -113,6 +113,12 @@ def test_a_combining_accent_belongs_to_its_letter():
     assert text[encoded.starts[0] : encoded.ends[0]] == "cafe\u0301"
 
 
+def test_accents_that_change_places_all_belong_to_their_letter():
+    for text in ("a\u1dfc\u032e b", "\u0130\u0327 b", "e\u0301\u0327\u0323 b"):
+        encoded = tokenizer("wordpiece").encode_with_offsets(text)
+        assert (encoded.starts[0], encoded.ends[len(encoded.ids) - 2]) == (0, text.index(" "))
+
+
 def test_pieces_that_are_bytes():
     data = toy_vocabulary.train_model(["a b c ab abc"] * 50, 268, byte_fallback=True, user_defined_symbols=[])
     of_bytes = tokenization.make_tokenizer("bytes.model", data)

@@ -83,6 +83,11 @@ def test_what_the_normaliser_changes(setting, text):
     assert_equal(*made(*setting, is_traced=True), [text])
 
 
+def test_accents_that_change_places():
+    texts = ["a\u1dfc\u032e b", "\u0130\u0327 b", "x\u0345\u017f\xb2\u0130\u3099"]
+    assert_equal(*made("wordpiece", True, False, is_traced=True), texts)
+
+
 @pytest.mark.parametrize("name", ["numbers", "alphabet", "wordpiece"])
 def test_on_real_lines(shared, name):
     assert_equal(*made(name, True, False), toy_vocabulary.corpus_lines(shared, 60))
