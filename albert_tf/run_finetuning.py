@@ -99,13 +99,7 @@ def claim_output_directory(job: Job) -> None:
         **{name: value for name, value in job.about.items() if name == "columns"},
     )
     settings = json.loads(json.dumps(settings))  # as it will be read again
-    changed = run_settings.changed_settings(FLAGS.output_dir, settings)
-    if changed:
-        raise InputError(
-            f"--output_dir={FLAGS.output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "
-            "Give the old ones to go on with it, or another --output_dir"
-        )
-    run_settings.record_settings(FLAGS.output_dir, settings)
+    run_settings.claim(FLAGS.output_dir, settings, "Give the old ones to go on with it, or another --output_dir")
 
 
 def _short(fingerprint: str) -> str:

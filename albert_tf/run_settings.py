@@ -5,9 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from absl import logging
+
 from albert_tf import json_text, storage
+from albert_tf.errors import InputError
 
 RUN_FILE = "run.json"
+
+
+def claim(output_dir: str, settings: Mapping[str, Any], what_to_do: str, *, allow_changes: bool = False) -> None:
+    """Records what decides a run's result, or refuses to go on with a run that was begun otherwise.
+
+    Args:
+        output_dir: of the run.
+        settings: values that JSON holds.
+        what_to_do: about other settings, the end of the message.
+        allow_changes: go on with other settings and say which.
+
+    Raises:
+        InputError: the run in there was begun with others, which are named.
+    """
+    changed = changed_settings(output_dir, settings)
+    if changed and not allow_changes:
+        raise InputError(
+            f"--output_dir={output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "
+            f"{what_to_do}"
+        )
+    for sentence in changed:
+        logging.warning("going on with a changed setting: %s", sentence)
+    record_settings(output_dir, settings)
 
 
 def changed_settings(output_dir: str, settings: Mapping[str, Any]) -> list[str]:

@@ -196,3 +196,13 @@ def test_of_settings_with_parts_those_that_differ_are_named(tmp_path):
         "model.dropout.head was 0.1, now 0.2",
         'model.labels was ["a", "b"], now ["a", "c"]',
     ]
+
+
+def test_a_run_is_held_to_its_settings_unless_changes_are_allowed(tmp_path):
+    directory = str(tmp_path)
+    run_settings.claim(directory, {"seed": 1}, "Do something.")
+    with pytest.raises(InputError, match=r"with other settings: seed was 1, now 2\. Do something\."):
+        run_settings.claim(directory, {"seed": 2}, "Do something.")
+    assert run_settings.changed_settings(directory, {"seed": 1}) == []
+    run_settings.claim(directory, {"seed": 2}, "Do something.", allow_changes=True)
+    assert run_settings.changed_settings(directory, {"seed": 2}) == []
