@@ -9,10 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import signal
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from absl import flags, logging
 from albert_tf import (
     config_files,
     device_flags,
+    pretraining_failure,
     pretraining_flags,
     pretraining_output,
     record_flags,
@@ -200,7 +199,7 @@ def main(argv: Sequence[str]) -> int:
                     print(f"stopped by SIGTERM after step {step}, saved: the same command goes on from here")
                     return 0
     except Exception as error:
-        return tell_failure(error, first_of_call, step, found, shape, order)
+        return pretraining_failure.tell(error, first_of_call, step, found, shape, order)
 
     # 9. The end.
     if chief:
@@ -265,15 +264,12 @@ def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: R
     settings["replicas"] = replicas
     settings["sentence_loss"] = shape.has_label
     settings["model"] = config.to_dict()
-    changed = run_settings.changed_settings(FLAGS.output_dir, settings)
-    if changed and not FLAGS.allow_changed_settings:
-        raise InputError(
-            f"--output_dir={FLAGS.output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "
-            "Give the old ones, or another --output_dir, or --allow_changed_settings to go on with the new ones"
-        )
-    for sentence in changed:
-        logging.warning("going on with a changed setting: %s", sentence)
-    run_settings.record_settings(FLAGS.output_dir, settings)
+    run_settings.claim(
+        FLAGS.output_dir,
+        settings,
+        "Give the old ones, or another --output_dir, or --allow_changed_settings to go on with the new ones",
+        allow_changes=FLAGS.allow_changed_settings,
+    )
 
 
 def load_weights(path: str, weights: Mapping[str, Any], config: AlbertConfig) -> None:
@@ -302,40 +298,6 @@ def evaluate_only(
     for name, value in evaluate(held_out).items():
         print(f"{name} = {value:.6g}")
     return 0
-
-
-def tell_failure(
-    error: Exception, first: int, step: int, found: Sequence[RecordFiles], shape: RecordShape, order: Mapping[str, int]
-) -> int:
-    """Says in which steps a run failed and which shards they read; a damaged record is looked for and named."""
-    import tensorflow as tf
-
-    from albert_tf import input_pipeline
-    from albert_tf.training_log import NotFiniteError
-
-    if isinstance(error, InputError):
-        raise error
-    if isinstance(error, (tf.errors.DataLossError, tf.errors.InvalidArgumentError)):
-        for records in found:
-            bad = input_pipeline.find_bad_record(records, shape)
-            if bad is not None:
-                raise InputError(f"at step {first + 1}: {bad}") from error
-    if isinstance(error, NotFiniteError):
-        first = error.step
-    else:
-        traceback.print_exc()
-    shards = input_pipeline.files_of_batch(found[0], first, **order)
-    epoch = first * order["global_batch_size"] // found[0].records
-    where = (
-        f"step {first + 1}" if isinstance(error, NotFiniteError) or step <= first + 1 else f"steps {first + 1}..{step}"
-    )
-    kind = type(error).__name__
-    print(
-        f"error: {where} failed (epoch {epoch + 1}; shards {', '.join(shards)}): {kind}: {error}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return 1
 
 
 def script() -> None:
