@@ -137,16 +137,14 @@ def find(pythons: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str, 
     return [(name, version, python) for (name, version), python in found.items()]
 
 
-def measure(workers: Mapping[str, Worker], asked: Mapping[str, Request], rounds: int) -> dict[str, dict[str, Any]]:
-    """Contender to column to the seconds of each round; the first round, which warms up, is left out."""
-    seconds: dict[str, dict[str, Any]] = {name: {column: [] for column in asked} for name in workers}
-    for column, request in asked.items():
-        for turn in range(rounds + 1):
-            for name, worker in workers.items():
-                reply = worker.ask(request)
-                if turn:
-                    seconds[name][column].append([reply["wall"], reply["cpu"]])
-        print(f"asked {column}", flush=True)
+def measure(workers: Mapping[str, Worker], request: Request, rounds: int) -> dict[str, list[list[float]]]:
+    """Contender to the seconds of each round, on the clock and of all threads, behind one round that warms up."""
+    seconds: dict[str, list[list[float]]] = {name: [] for name in workers}
+    for turn in range(rounds + 1):
+        for name, worker in workers.items():
+            reply = worker.ask(request)
+            if turn:
+                seconds[name].append([reply["wall"], reply["cpu"]])
     return seconds
 
 
@@ -194,17 +192,28 @@ def main() -> None:
             workers[f"{name} ({version})"] = Worker(python, name, files, sizes, arguments.threads)
         except EOFError as error:
             print(f"{name}, {version}, is left out: {error}", flush=True)
-    seconds = measure(workers, asked, arguments.rounds)
-    results = {
-        name: {"seconds": seconds[name], "cold_start": worker.cold_start, "memory": worker.memory}
-        for name, worker in workers.items()
+    results: dict[str, Any] = {
+        name: {"seconds": {}, "cold_start": worker.cold_start} for name, worker in workers.items()
     }
+    done: dict[str, Request] = {}
+    for column, request in asked.items():  # written after each, for the later ones take long
+        done[column] = request
+        for name, seconds in measure(workers, request, arguments.rounds).items():
+            results[name]["seconds"][column] = seconds
+            results[name]["memory"] = workers[name].memory
+        told = write_tables(files, results, done, arguments.threads)
+        print(f"asked {column}", flush=True)
     for worker in workers.values():
         worker.close()
+    print(told)
+
+
+def write_tables(files: pathlib.Path, results: Mapping[str, Any], asked: Mapping[str, Request], threads: int) -> str:
+    """table.json and table.md, which is given back."""
     (files / "table.json").write_text(json.dumps(results, indent=1))
-    tables = [f"{title}\n\n{table(results, asked, clock, arguments.threads)}\n" for clock, title in _TITLES]
-    (files / "table.md").write_text("\n".join(tables))
-    print("\n".join(tables))
+    told = "\n".join(f"{title}\n\n{table(results, asked, clock, threads)}\n" for clock, title in _TITLES)
+    (files / "table.md").write_text(told)
+    return told
 
 
 _TITLES = ((0, "Time on the clock"), (1, "CPU time of all threads, by their number"))
