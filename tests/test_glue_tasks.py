@@ -125,7 +125,7 @@ def test_qqp_test_rows_are_never_left_out(read):
         ("0", "How?", "Why?", None),
         ("1", "Who?", "", None),
     ]
-    with pytest.raises(InputError, match=r"file\.tsv, line 3 has 2 column\(s\), and the file has 3"):
+    with pytest.raises(InputError, match=r"file\.tsv, line 3 has 2 column\(s\), and the first line has 3"):
         read("qqp", lines("id\tquestion1\tquestion2", "0\tHow?\tWhy?", "1\tWho?"))
 
 
@@ -185,7 +185,7 @@ def test_sts_b_scores_are_numbers_from_0_to_5(read):
         ("cola", "sentence\tlabel\nA.\t1\n", "line 1: CoLA files have no header .* found sentence, label"),
         ("cola", f"{PAIR_HEADER}\n", "CoLA files have no header and four columns .* found index, sentence1"),
         ("cola", "x\t1\t\tA.\nx\t2\t\tB.\n", "line 2: the label is '2', but CoLA's labels are 0, 1"),
-        ("cola", "x\t1\t\tA.\n\nx\t1\t\tB.\n", r"line 2 has 1 column\(s\), and the file has 4"),
+        ("cola", "x\t1\t\tA.\n\nx\t1\t\tB.\n", r"line 2 has 1 column\(s\), and the first line has 4"),
         ("wnli", f"{PAIR_HEADER}\n0\tA\tB\tentailment\n", "WNLI's labels are 0, 1"),
     ],
 )  # fmt: skip

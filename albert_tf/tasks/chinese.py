@@ -124,10 +124,7 @@ def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
     columns = columns or _columns_by_content(body[0], path, layout)
     for row in body[has_header:]:
         if len(row.cells) != width:
-            raise InputError(
-                f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a separator "
-                "inside a text, or a cell is missing"
-            )
+            raise rows.wrong_width(path, row, width)
         cells = row.cells
         yield _Raw(
             place(path, row.line),

@@ -60,7 +60,7 @@ def read(path: str, layout: Layout) -> list[Example]:
     for row in body:
         if len(row.cells) != len(header.cells):
             if not layout.skips_broken or columns.label is None:
-                raise _wrong_width(path, row, len(header.cells))
+                raise rows.wrong_width(path, row, len(header.cells))
             broken.append(row.line)
             continue
         if columns.label is not None and layout.undecided and row.cells[columns.label].strip() == layout.undecided:
@@ -89,7 +89,7 @@ def read_cola(path: str, layout: Layout) -> list[Example]:
     examples: list[Example] = []
     for row in body:
         if len(row.cells) != len(_COLA_COLUMNS):
-            raise _wrong_width(path, row, len(_COLA_COLUMNS))
+            raise rows.wrong_width(path, row, len(_COLA_COLUMNS))
         examples.append(_example(row, len(examples), path, _Columns(text_a=3, label=1), layout))
     return rows.checked(path, examples)
 
@@ -150,10 +150,3 @@ def _flags_for(layout: Layout) -> str:
     """How a file with this task's columns is read as a person's own."""
     columns = {"text_column": layout.text_a, "text_b_column": layout.text_b, "label_column": layout.label}
     return " ".join(f"--{flag}={names[0]}" for flag, names in columns.items() if names)
-
-
-def _wrong_width(path: str, row: Row, expected: int) -> InputError:
-    return InputError(
-        f"{place(path, row.line)} has {len(row.cells)} column(s), and the file has {expected}: a tab or a line end "
-        "inside a text, or a cell is missing"
-    )

@@ -143,6 +143,14 @@ def _delimiter(first_line: str) -> str:
     return next((delimiter for delimiter in ",;\t" if delimiter in first_line), ",")
 
 
+def wrong_width(path: str, row: Row, width: int) -> InputError:
+    """The error for a row that has another number of columns than the first one."""
+    return InputError(
+        f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a separator or a "
+        "line end inside a text, or a cell is missing"
+    )
+
+
 def names(cells: Collection[str]) -> str:
     """The cells of a header, or of what should be one, for a message."""
     shown = [cell if len(cell) <= _LONGEST_NAME else f"{cell[:_LONGEST_NAME]}…" for cell in cells]

@@ -175,10 +175,7 @@ def read_table(
         raise InputError(f"{path} has rows without content alone: it must have one example a line")
     for row in body:
         if len(row.cells) != width:
-            raise InputError(
-                f"{place(path, row.line)} has {len(row.cells)} column(s), and the first line has {width}: a separator "
-                "or a line end inside a text, or a cell is missing"
-            )
+            raise rows.wrong_width(path, row, width)
     first = tuple(cell.strip() for cell in body[0].cells)
     if has_header is None:
         has_header = _is_header(path, body, usual, given, beside)
