@@ -53,23 +53,35 @@ class TfliteEncoder:
         self._constants: dict[str, tf.Tensor] = {}
 
     def first(self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
-        """[B,S] int32 to the first position's vector, [B,H]."""
-        return self.sequence(input_ids, input_mask, segment_ids)[:, 0]
+        """[B,S] int32 to the first position's vector, [B,H]; the last block computes no other one."""
+        return self._encode(input_ids, input_mask, segment_ids, only_first=True)
 
     def sequence(self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
         """[B,S] int32 to [B,S,H] float32."""
+        shape = tf.shape(input_ids)
+        hidden = self._encode(input_ids, input_mask, segment_ids, only_first=False)
+        return tf.reshape(hidden, tf.stack([shape[0], shape[1], self._config.hidden_size]))
+
+    def _encode(
+        self, input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor, only_first: bool
+    ) -> tf.Tensor:
+        """To [B*S,H], or with `only_first` to [B,H]."""
         self._constants = {}  # those of another graph are no constants of this one
-        config, width = self._config, self._config.hidden_size
+        config = self._config
         shape = tf.shape(input_ids)
         heads = tf.stack([shape[0], shape[1], config.num_attention_heads, config.head_size])
         bias = (1.0 - tf.cast(input_mask, tf.float32)) * MASK_BIAS
         bias = tf.reshape(bias, tf.stack([shape[0], 1, 1, shape[1]]))
         hidden = self._embeddings(input_ids, segment_ids, shape[1])
-        for attention, feed_forward in config.layer_parts():
-            for inner in range(config.inner_group_num):
-                hidden = self._attention(hidden, bias, heads, _BLOCK.format(attention, inner))
-                hidden = self._feed_forward(hidden, _BLOCK.format(feed_forward, inner))
-        return tf.reshape(hidden, tf.stack([shape[0], shape[1], width]))
+        blocks = [
+            (_BLOCK.format(attention, inner), _BLOCK.format(feed_forward, inner))
+            for attention, feed_forward in config.layer_parts()
+            for inner in range(config.inner_group_num)
+        ]
+        for number, (attention, feed_forward) in enumerate(blocks):
+            hidden = self._attention(hidden, bias, heads, attention, only_first and number == len(blocks) - 1)
+            hidden = self._feed_forward(hidden, feed_forward)
+        return hidden
 
     def _embeddings(self, input_ids: tf.Tensor, segment_ids: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
         """[B,S] to [B*S,H]."""
@@ -82,7 +94,9 @@ class TfliteEncoder:
             return embedded
         return self._dense(embedded, "bert/encoder/embedding_hidden_mapping_in")
 
-    def _attention(self, hidden: tf.Tensor, bias: tf.Tensor, heads: tf.Tensor, block: str) -> tf.Tensor:
+    def _attention(
+        self, hidden: tf.Tensor, bias: tf.Tensor, heads: tf.Tensor, block: str, only_first: bool
+    ) -> tf.Tensor:
         name = f"{block}/attention_1/self"
         scale = np.float32(1.0 / math.sqrt(self._config.head_size))  # in the query's weights, where it costs nothing
         kernels, biases = (
@@ -98,6 +112,9 @@ class TfliteEncoder:
         query, key, value = (
             tf.transpose(tf.reshape(part, heads), [0, 2, 1, 3]) for part in tf.split(joined, 3, axis=1)
         )  # [B,N,S,D]
+        if only_first:
+            query = query[:, :, :1]
+            hidden = tf.reshape(hidden, tf.stack([heads[0], heads[1], self._config.hidden_size]))[:, 0]
         probabilities = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + bias)
         context = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
         context = tf.reshape(context, [-1, self._config.hidden_size])
