@@ -36,6 +36,8 @@ INPUTS = {
     "AlbertForAnswerableQuestionAnswering": {"question": QUESTIONS, "context": CONTEXTS},
     "AlbertForTokenClassification": {"text": TEXTS},
 }
+# All heads have this signature from one function: with a pooler, without one, and with a task that tells the length.
+EMBEDDED = ["AlbertModel", "AlbertForMaskedLM", "AlbertForSequenceClassification"]
 IDS = {"input_ids": [[2, 9, 4, 9, 3, 7, 8, 3]], "input_mask": [[1] * 8], "segment_ids": [[0] * 5 + [1] * 3]}
 
 
@@ -54,13 +56,13 @@ def answers(tmp_path_factory):
         requests.append((name, "serving_default", inputs))
         requests += [(name, "serving_default", {k: [v[row]] for k, v in inputs.items()}) for row in range(count)]
         requests.append((name, "ids", IDS))
-        requests.append((name, "embeddings", {"text": TEXTS}))
+        requests += [(name, "embeddings", {"text": TEXTS})] * (name in EMBEDDED)
     replies = iter(exported_models.ask(folder, requests))
     found = {}
     for name in HEADS:
         count = len(next(iter(INPUTS[name].values())))
         together, alone = next(replies), [next(replies) for _ in range(count)]
-        found[name] = (*models[name], together, alone, next(replies), next(replies))
+        found[name] = (*models[name], together, alone, next(replies), next(replies) if name in EMBEDDED else None)
     return found
 
 
@@ -79,7 +81,7 @@ def test_a_row_answers_the_same_alone_and_in_company(name, answers):
                 np.testing.assert_array_equal(all_rows, mine, err_msg=key)
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", EMBEDDED)
 def test_embeddings_are_the_encoders(name, answers):
     model, tokenizer, _, _, _, vectors = answers[name]
     kind = kind_of(model)
