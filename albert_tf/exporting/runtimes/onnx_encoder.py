@@ -33,17 +33,21 @@ class Network:
         self.config = config
         self.weights = weights
 
-    def sequence_output(self) -> str:
-        """[B,S,H] of the three inputs."""
+    def sequence_output(self, only_first: bool = False) -> str:
+        """[B,S,H] of the three inputs; with `only_first` [B,1,H], and the last block computes no other position."""
         hidden = self._embeddings()
         mask = self.graph.op("Cast", MASK, to="float32")
         padding = self.graph.op("Sub", self.graph.scalar(1.0), mask)
         bias = self.graph.op("Mul", padding, self.graph.scalar(MASK_BIAS))
         bias = self.graph.op("Unsqueeze", bias, self.graph.integers(1, 2))  # [B,1,1,S]
-        for attention, feed_forward in self.config.layer_parts():
-            for inner in range(self.config.inner_group_num):
-                hidden = self._attention(hidden, bias, _BLOCK.format(attention, inner))
-                hidden = self._feed_forward(hidden, _BLOCK.format(feed_forward, inner))
+        blocks = [
+            (_BLOCK.format(attention, inner), _BLOCK.format(feed_forward, inner))
+            for attention, feed_forward in self.config.layer_parts()
+            for inner in range(self.config.inner_group_num)
+        ]
+        for number, (attention, feed_forward) in enumerate(blocks):
+            hidden = self._attention(hidden, bias, attention, only_first and number == len(blocks) - 1)
+            hidden = self._feed_forward(hidden, feed_forward)
         return hidden
 
     def pooled_output(self, sequence_output: str) -> str:
@@ -84,7 +88,7 @@ class Network:
             return embedded
         return self.dense(embedded, "bert/encoder/embedding_hidden_mapping_in")
 
-    def _attention(self, hidden: str, bias: str, block: str) -> str:
+    def _attention(self, hidden: str, bias: str, block: str, only_first: bool) -> str:
         graph, config, name = self.graph, self.config, f"{block}/attention_1/self"
         scale = 1.0 / math.sqrt(config.head_size)  # in the query's weights, where it costs nothing
         kernels, biases = (
@@ -98,6 +102,8 @@ class Network:
         )
         width, shape = config.hidden_size, graph.integers(0, 0, config.num_attention_heads, config.head_size)
         split = graph.op("Split", joined, graph.integers(width, width, width), outputs=3, axis=-1)
+        if only_first:
+            split[0], hidden = self._first_position(split[0]), self._first_position(hidden)
         query, key, value = (
             graph.op("Transpose", graph.op("Reshape", part, shape), perm=order)
             for part, order in zip(split, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
@@ -107,6 +113,11 @@ class Network:
         context = graph.op("Reshape", graph.op("Transpose", context, perm=[0, 2, 1, 3]), graph.integers(0, 0, width))
         output = self.dense(context, f"{block}/attention_1/output/dense")
         return self.norm(graph.op("Add", hidden, output), f"{block}/LayerNorm")
+
+    def _first_position(self, hidden: str) -> str:
+        """[B,S,H] to [B,1,H]."""
+        bounds = (self.graph.integers(number) for number in (0, 1, 1))
+        return self.graph.op("Slice", hidden, *bounds)  # type: ignore[no-any-return]
 
     def _feed_forward(self, hidden: str, block: str) -> str:
         name = f"{block}/ffn_1/intermediate"

@@ -34,7 +34,7 @@ class Graph:
         """Adds a node; the name of its output, or a list of them where there are several."""
         names = [f"{kind}_{len(self._nodes)}_{number}" for number in range(outputs)]
         self._nodes.append((kind, list(inputs), names, attributes))
-        return names[0] if outputs == 1 else names
+        return names[0] if outputs == 1 else list(names)
 
     def constant(self, name: str, value: Any, dtype: Any = np.float32) -> str:
         """A constant under this name; one that is there already is taken again."""

@@ -34,7 +34,8 @@ class Head:
 
     def outputs(self) -> Outputs:
         """All outputs of the model."""
-        return _HEADS[self.head.kind](self, self.network.sequence_output())
+        only_first = self.head.kind in ("classifier", "multiple_choice")
+        return _HEADS[self.head.kind](self, self.network.sequence_output(only_first))
 
     def encoder(self, sequence_output: str) -> Outputs:
         outputs = {"sequence_output": sequence_output}
