@@ -243,7 +243,7 @@ def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_
 
     lines = (task / "dev.tsv").read_text().splitlines(keepends=True)
     (task / "dev.tsv").write_text("".join([lines[0], *reversed(lines[1:])]))
-    assert "was begun with other settings: examples.train was" in driver.run(expect=1, **own)
+    assert "was begun with other settings: examples.dev was" in driver.run(expect=1, **own)
     (task / "dev.tsv").write_text("".join(lines))
 
     shutil.rmtree(weights)
