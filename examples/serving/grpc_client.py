@@ -1,8 +1,8 @@
 """Asks a model server over gRPC: `python grpc_client.py localhost:8500 albert text='A fine film.'`.
 
-Needs tensorflow and tensorflow-serving-api (`pip install albert_tf[tf_serving]`), and nothing of albert_tf. Each input is
-a name and one value (`saved_model_cli show --dir MODEL/1 --tag_set serve --signature_def serving_default` lists them);
-several values behind "|" are one row of a list, as the options of a question.
+Needs tensorflow and tensorflow-serving-api (`pip install albert_tf[tf_serving]`), and nothing of albert_tf. Each input
+is a name and one value, as listed by `saved_model_cli show --dir MODEL/1 --tag_set serve --signature_def
+serving_default`; several values behind "|" are one row of a list, as the options of a question.
 """
 
 from __future__ import annotations
