@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,31 +21,32 @@ from tests import pipeline_models, toy_vocabulary
 LONGEST = pipeline_models.SIZES["max_position_embeddings"]
 TEXTS = ["a x b", "", "CAFÉ 😀 a\x00b", "word " * 5000, "b y", "x"]
 PAIRS = ["b", "", "a " * 5000, "word " * 5000, "c d e", ""]
-# What another process does: requests from a file, answers to a file; `import` lines are its arguments.
+# What another process does in each directory that it is given: requests from a file, answers to a file.
 PROCESS = """
-import json, sys
+import json, os, sys
 import tensorflow as tf
 if sys.argv[1] == "text":
     import tensorflow_text
-model = tf.saved_model.load("moved")
-answers = {}
-for name, request in json.load(open("requests.json")).items():
-    inputs = {key: tf.constant(value) for key, value in request["inputs"].items()}
-    outputs = model.signatures[request["signature"]](**inputs)
-    answers[name] = {
-        key: [str(v, "utf-8") for v in value.numpy().ravel()] if value.dtype == tf.string else value.numpy().tolist()
-        for key, value in outputs.items()
-    }
-ids = tf.constant([[2, 9, 9, 3]])
-with tf.GradientTape() as tape:
-    outputs = model(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.zeros_like(ids))
-    loss = tf.reduce_sum(tf.square(outputs["value" if "value" in outputs else "probabilities"]))
-gradients = tape.gradient(loss, model.trainable_variables)
-norms = [float(tf.linalg.global_norm([gradient])) for gradient in gradients]
-answers["gradients"] = {variable.name: norm for variable, norm in zip(model.trainable_variables, norms)}
+for directory in sys.argv[2:]:
+    model = tf.saved_model.load(os.path.join(directory, "moved"))
+    answers = {}
+    for name, request in json.load(open(os.path.join(directory, "requests.json"))).items():
+        inputs = {key: tf.constant(value) for key, value in request["inputs"].items()}
+        outputs = model.signatures[request["signature"]](**inputs)
+        answers[name] = {
+            key: [str(text, "utf-8") for text in v.numpy().ravel()] if v.dtype == tf.string else v.numpy().tolist()
+            for key, v in outputs.items()
+        }
+    ids = tf.constant([[2, 9, 9, 3]])
+    with tf.GradientTape() as tape:
+        outputs = model(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.zeros_like(ids))
+        loss = tf.reduce_sum(tf.square(outputs["value" if "value" in outputs else "probabilities"]))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    norms = [float(tf.linalg.global_norm([gradient])) for gradient in gradients]
+    answers["gradients"] = {variable.name: norm for variable, norm in zip(model.trainable_variables, norms)}
+    json.dump(answers, open(os.path.join(directory, "answers.json"), "w"))
 assert not [name for name in sys.modules if name.split(".")[0] in ("albert_tf", "keras_nlp", "transformers")]
 assert ("tensorflow_text" in sys.modules) == (sys.argv[1] == "text")
-json.dump(answers, open("answers.json", "w"))
 """
 HEADS = {
     "single": {"labels": ("no", "perhaps", "ja – oui")},
@@ -63,15 +65,16 @@ def make(head: str):
     return model, albert_tf.load_tokenizer(toy_vocabulary.alphabet_model())
 
 
-def in_another_process(directory, requests, imports: str) -> dict:
-    """Moves the SavedModel and asks it."""
-    (directory / "exported").rename(directory / "moved")
-    (directory / "requests.json").write_text(json.dumps(requests))
+def in_another_process(asked: dict, imports: str) -> list[dict]:
+    """Moves the SavedModels and asks them: from directory to requests, answers in that order."""
+    for directory, requests in asked.items():
+        (directory / "exported").rename(directory / "moved")
+        (directory / "requests.json").write_text(json.dumps(requests))
     result = subprocess.run(
-        [sys.executable, "-c", PROCESS, imports], cwd=directory, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PROCESS, imports, *map(str, asked)], capture_output=True, text=True, timeout=300
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads((directory / "answers.json").read_text())
+    return [json.loads((directory / "answers.json").read_text()) for directory in asked]
 
 
 def expected(model, inputs) -> dict[str, np.ndarray]:
@@ -101,14 +104,25 @@ def assert_answers(answers: dict, wanted: dict) -> None:
             np.testing.assert_allclose(answers[name], value, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("head", "in_pairs"), [("single", False), ("several", True), ("number", False)])
-def test_another_process_answers_texts_and_ids(head, in_pairs, tmp_path):
+class Asked(NamedTuple):
+    """A classifier, and its inputs for the texts, others of another length, and which of the texts are cut."""
+
+    model: Any
+    inputs: dict[str, np.ndarray]
+    longer: dict[str, np.ndarray]
+    is_cut: list[bool]
+
+
+def requests_for(directory, head: str, in_pairs: bool) -> tuple[Asked, dict]:
+    """Exports it below the directory."""
     model, tokenizer = make(head)
-    export_saved_model(tmp_path / "exported", model, tokenizer, max_seq_length=20, pairs=in_pairs)
-    pairs = PAIRS if in_pairs else None
+    export_saved_model(directory / "exported", model, tokenizer, max_seq_length=20, pairs=in_pairs)
     texts = {"text_a": TEXTS, "text_b": PAIRS} if in_pairs else {"text": TEXTS}
-    inputs = tokenizer(TEXTS, pairs, max_length=20)
+    inputs = tokenizer(TEXTS, PAIRS if in_pairs else None, max_length=20)
     longer = {name: np.tile(value, (1, 2))[:5, :LONGEST] for name, value in inputs.items()}
+    sizes = [len(tokenizer.encode(text)) for text in TEXTS]
+    others = [len(tokenizer.encode(text)) for text in PAIRS] if in_pairs else [0] * len(TEXTS)
+    is_cut = [a + b > (17 if in_pairs else 18) for a, b in zip(sizes, others)]
     requests = {
         "texts": {"signature": "serving_default", "inputs": texts},
         "ids": {"signature": "ids", "inputs": {name: value.tolist() for name, value in longer.items()}},
@@ -120,21 +134,33 @@ def test_another_process_answers_texts_and_ids(head, in_pairs, tmp_path):
             for row in range(len(TEXTS))
         },
     }
-    answers = in_another_process(tmp_path, requests, "text")
-    wanted = expected(model, inputs)
-    sizes = [len(tokenizer.encode(text)) for text in TEXTS]
-    others = [len(tokenizer.encode(text)) for text in PAIRS] if in_pairs else [0] * len(TEXTS)
-    is_cut = [a + b > (17 if in_pairs else 18) for a, b in zip(sizes, others)]
-    assert True in is_cut and False in is_cut
-    assert answers["texts"].pop("is_cut") == is_cut
-    assert_answers(answers["texts"], wanted)
-    assert_answers(answers["ids"], expected(model, longer))
+    return Asked(model, inputs, longer, is_cut), requests
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """What each head was asked, and what another process answered."""
+    asked, requests = {}, {}
+    for head, in_pairs in (("single", False), ("several", True), ("number", False)):
+        directory = tmp_path_factory.mktemp(head)
+        asked[head], requests[directory] = requests_for(directory, head, in_pairs)
+    return dict(zip(asked, zip(asked.values(), in_another_process(requests, "text"))))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_another_process_answers_texts_and_ids(head, answered):
+    asked, answers = answered[head]
+    assert True in asked.is_cut and False in asked.is_cut
+    texts = dict(answers["texts"])
+    assert texts.pop("is_cut") == asked.is_cut
+    assert_answers(texts, expected(asked.model, asked.inputs))
+    assert_answers(answers["ids"], expected(asked.model, asked.longer))
     for row in range(len(TEXTS)):  # a text answers the same alone and in company
         for name, value in answers[f"text {row}"].items():
             if name not in ("labels", "is_cut"):
-                together = answers["texts"][name][row]
+                together = texts[name][row]
                 assert value[0] == (together if isinstance(together, str) else pytest.approx(together, abs=1e-5))
-    assert len(answers["gradients"]) == len(model.named_variables())
+    assert len(answers["gradients"]) == len(asked.model.named_variables())
     word_table = next(norm for name, norm in answers["gradients"].items() if "word_embeddings" in name)
     assert word_table > 0
 
@@ -145,7 +171,7 @@ def test_without_a_tokenizer_plain_tensorflow_is_enough(tmp_path):
     inputs = tokenizer(TEXTS[:3])
     request = {name: value.tolist() for name, value in inputs.items()}
     requests = {name: {"signature": name, "inputs": request} for name in ("serving_default", "ids")}
-    answers = in_another_process(tmp_path, requests, "plain")
+    (answers,) = in_another_process({tmp_path: requests}, "plain")
     for name in requests:
         assert_answers(answers[name], expected(model, inputs))
 

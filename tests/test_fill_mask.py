@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,6 +11,7 @@ from albert_tf.errors import InputError
 from albert_tf.gap_filling import GapFiller, encode_with_gaps
 from albert_tf.models import AlbertForPreTraining, AlbertModel
 from albert_tf.tokenization import load_tokenizer
+from tests.script_driver import Driver
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "door", "is", "open", "shut", ".", "red"]
 
@@ -39,6 +37,13 @@ def model():
         initializer_range=0.5,
     )
     return AlbertForPreTraining(config)
+
+
+@pytest.fixture(scope="module")
+def driver():
+    driver = Driver("albert_tf.fill_mask")
+    yield driver
+    driver.close()
 
 
 def test_gaps_become_the_mask_piece(tokenizer):
@@ -78,43 +83,35 @@ def test_texts_that_cannot_be_filled(tokenizer, model, text, message):
         GapFiller(model, tokenizer)([text])
 
 
-def test_the_command_reads_a_portable_directory(tokenizer, model, tmp_path):
+def test_the_command_reads_a_portable_directory(tokenizer, model, driver, tmp_path):
     model.save_pretrained(tmp_path / "model", tokenizer)
-    command = [sys.executable, "-m", "albert_tf.fill_mask", f"--model={tmp_path / 'model'}"]
-    done = subprocess.run(
-        [*command, "--text=the [MASK] is open", "--text=[MASK]", "--top_k=2"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    first, fillings, second, _ = done.stdout.splitlines()
+    text = driver.run("--text=the [MASK] is open", "--text=[MASK]", model=tmp_path / "model", top_k=2)
+    first, fillings, second, _ = text.splitlines()[-4:]
     assert (first, second) == ("the [MASK] is open", "[MASK]")
     expected = GapFiller(model, tokenizer, top_k=2)(["the [MASK] is open"])[0][0]
     assert fillings.split(", ")[0].split() == [expected[0].piece, f"{expected[0].probability:.3f}"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("flags", "message"),
     [
-        (["--text=[MASK]"], "--model"),
-        (["--model=nowhere", "--text=[MASK]"], "nowhere"),
-        (["--model=.", "--text=no gap"], "no gap"),
-        (["--model=.", "--text=[MASK]", "--top_k=0"], "--top_k=0"),
-        (["--model=tests", "--text=[MASK]"], "holds no weights"),
+        ({"text": "[MASK]"}, "--model"),
+        ({"model": "nowhere", "text": "[MASK]"}, "nowhere"),
+        ({"model": ".", "text": "no gap"}, "no gap"),
+        ({"model": ".", "text": "[MASK]", "top_k": 0}, "--top_k=0"),
+        ({"model": "tests", "text": "[MASK]"}, "holds no weights"),
     ],
 )
-def test_wrong_arguments_are_told_in_one_sentence(repository, arguments, message):
-    done = subprocess.run(
-        [sys.executable, "-m", "albert_tf.fill_mask", *arguments], capture_output=True, text=True, cwd=repository
-    )
-    assert done.returncode == 1
-    assert message in done.stderr and "Traceback" not in done.stderr
+def test_wrong_arguments_are_told_in_one_sentence(driver, flags, message):
+    told = driver.run(expect=1, **flags)
+    assert message in told and "Traceback" not in told
 
 
 @pytest.mark.parametrize(("lacks", "message"), [("head", "no masked-LM head"), ("vocabulary", "has no vocabulary")])
-def test_a_model_that_cannot_fill_gaps_is_refused(tokenizer, model, tmp_path, lacks, message):
+def test_a_model_that_cannot_fill_gaps_is_refused(tokenizer, model, driver, tmp_path, lacks, message):
     if lacks == "head":
         AlbertModel(model.config).save_pretrained(tmp_path / "model", tokenizer)
     else:
         model.save_pretrained(tmp_path / "model")
-    command = [sys.executable, "-m", "albert_tf.fill_mask", f"--model={tmp_path / 'model'}", "--text=[MASK]"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+    told = driver.run(expect=1, model=tmp_path / "model", text="[MASK]")
+    assert message in told and "Traceback" not in told

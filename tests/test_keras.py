@@ -442,8 +442,7 @@ def test_inputs_of_other_names_are_refused(kind):
 
 
 NUMBERS = np.arange(8, dtype=np.int32)
-REPLICA_TARGETS = {
-    "classifier": NUMBERS % 2,
+REPLICA_TARGETS = {  # a classifier's is in test_text_classifier
     "multiple_choice": NUMBERS % 2,
     "answerable_span": {
         "start_logits": NUMBERS % 5,

@@ -24,6 +24,7 @@ from albert_tf import pretraining_flags, run_pretraining
 from albert_tf.config import AlbertConfig
 from tests import pretraining_records as toy
 from tests import source_files
+from tests.script_driver import Driver, arguments
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(5, toy.VOCAB_SIZE))]
 COUNTS = [150, 90, 60]
@@ -54,8 +55,16 @@ def data(tmp_path_factory) -> pathlib.Path:
     return directory
 
 
-def command(data: pathlib.Path, output: pathlib.Path, *runner: str, **flags: Any) -> list[str]:
-    values = {
+@pytest.fixture(scope="module")
+def driver():
+    """For runs on one device that nobody kills."""
+    made = Driver("albert_tf.run_pretraining")
+    yield made
+    made.close()
+
+
+def flag_values(data: pathlib.Path, output: pathlib.Path, **flags: Any) -> dict[str, Any]:
+    return {
         "input_file": data / "train-*.tfrecord",
         "albert_config_file": data / "config.json",
         "output_dir": output,
@@ -68,14 +77,17 @@ def command(data: pathlib.Path, output: pathlib.Path, *runner: str, **flags: Any
         "log_steps": 1,
         **flags,
     }
+
+
+def command(data: pathlib.Path, output: pathlib.Path, *runner: str, **flags: Any) -> list[str]:
     runner = runner or ("-m", "albert_tf.run_pretraining")
-    return [sys.executable, *runner, *(f"--{name}={value}" for name, value in values.items() if value is not None)]
+    return [sys.executable, *runner, *arguments(flag_values(data, output, **flags))]
 
 
-def run(*arguments: Any, expect: int = 0, environment: dict[str, str] | None = None, **flags: Any) -> str:
-    """Runs to the end and returns stdout and stderr together."""
+def run(*given: Any, expect: int = 0, environment: dict[str, str] | None = None, **flags: Any) -> str:
+    """Runs to the end in a process of its own and returns stdout and stderr together."""
     done = subprocess.run(
-        command(*arguments, **flags),
+        command(*given, **flags),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -266,20 +278,22 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not_bit_for_bit(long_run, 
         assert (whole / name).read_bytes() == (stopped / name).read_bytes(), name
 
 
-def test_a_run_that_is_done_does_nothing_more(data, long_run, stopped_run):
+def test_a_run_that_is_done_does_nothing_more(driver, data, long_run, stopped_run):
     output = stopped_run[0]
     before = (output / "training_log.jsonl").read_bytes()
-    text = run(data, output, eval_input_file=data / "eval-*.tfrecord", **{**LONG, "tensorboard": "false"})
+    more = {**LONG, "eval_input_file": data / "eval-*.tfrecord", "tensorboard": "false"}
+    text = driver.run(**flag_values(data, output, **more))
     assert "resuming at step 200 " in text and "done:" in text
     assert (output / "training_log.jsonl").read_bytes() == before
 
 
-def test_changed_settings_are_refused_with_both_values_or_announced(data, long_run, tmp_path):
+def test_changed_settings_are_refused_with_both_values_or_announced(driver, data, long_run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(long_run[0], copy)
-    text = run(data, copy, expect=1, **{**LONG, "learning_rate": 0.01, "seed": 7})
+    text = driver.run(expect=1, **flag_values(data, copy, **{**LONG, "learning_rate": 0.01, "seed": 7}))
     assert "learning_rate was 0.03, now 0.01; seed was 12345, now 7" in text and "Traceback" not in text
-    text = run(data, copy, **{**LONG, "num_train_steps": STEPS + 2, "allow_changed_settings": "true"})
+    more = {**LONG, "num_train_steps": STEPS + 2, "allow_changed_settings": "true"}
+    text = driver.run(**flag_values(data, copy, **more))
     assert "going on with a changed setting: num_train_steps was 200, now 202" in text
     assert [line["step"] for line in read_log(copy)][-2:] == [STEPS, STEPS + 2]
 
@@ -366,9 +380,10 @@ def test_two_workers_do_what_two_devices_do(damaged, long_run, mirrored_run, tmp
         assert line == pytest.approx(other, rel=1e-4, abs=1e-6)
 
 
-def test_evaluation_alone_reads_the_runs_own_checkpoint(data, long_run):
+def test_evaluation_alone_reads_the_runs_own_checkpoint(driver, data, long_run):
     output, _ = long_run
-    text = run(data, output, input_file=None, do_train="false", eval_input_file=data / "eval-*.tfrecord")
+    evaluation = {"input_file": None, "do_train": "false", "eval_input_file": data / "eval-*.tfrecord"}
+    text = driver.run(**flag_values(data, output, **evaluation))
     assert f"weights from {output}/checkpoints/step-00000200" in text
     found = float(re.search(r"masked_lm_loss = (\S+)", text).group(1))
     assert found == pytest.approx(read_log(output, "evaluation_log.jsonl")[-1]["masked_lm_loss"], rel=1e-4)
@@ -377,17 +392,18 @@ def test_evaluation_alone_reads_the_runs_own_checkpoint(data, long_run):
 # Failures
 
 
-def test_a_loss_that_is_not_finite_stops_with_step_and_shards(data, tmp_path):
-    text = run(data, tmp_path / "run", expect=1, learning_rate=1e30, num_warmup_steps=0, optimizer="adamw", log_steps=3)
+def test_a_loss_that_is_not_finite_stops_with_step_and_shards(driver, data, tmp_path):
+    wild = {"learning_rate": 1e30, "num_warmup_steps": 0, "optimizer": "adamw", "log_steps": 3}
+    text = driver.run(expect=1, **flag_values(data, tmp_path / "run", **wild))
     last = text.strip().splitlines()[-1]
     assert re.search(r"error: step [23] failed \(epoch 1; shards .*train-0000", last), text
     assert "the loss is not finite" in last
     assert not list((tmp_path / "run").glob("checkpoints/*"))
 
 
-def test_a_record_that_breaks_in_training_is_named(damaged, tmp_path):
+def test_a_record_that_breaks_in_training_is_named(driver, damaged, tmp_path):
     directory, path = damaged
-    text = run(directory, tmp_path / "run", expect=1, shuffle_buffer_size=300)
+    text = driver.run(expect=1, **flag_values(directory, tmp_path / "run", shuffle_buffer_size=300))
     last = text.strip().splitlines()[-1]
     assert last.startswith("error: at step 1: ") and f"{path} cannot be read after record 45" in last
     assert "Traceback" not in text
@@ -431,8 +447,8 @@ def test_wrong_flags_are_told_within_seconds_in_one_sentence(data, tmp_path, fla
         ({"tpu": "fake"}, ["gs://", "input_file"]),
     ],
 )
-def test_settings_that_do_not_fit_are_refused_before_the_first_step(data, tmp_path, flags, expected):
-    text = run(data, tmp_path / "run", expect=1, **flags)
+def test_settings_that_do_not_fit_are_refused_before_the_first_step(driver, data, tmp_path, flags, expected):
+    text = driver.run(expect=1, **flag_values(data, tmp_path / "run", **flags))
     assert all(part in text for part in expected) and "Traceback" not in text
     assert not (tmp_path / "run").exists()
 
