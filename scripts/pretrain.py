@@ -55,6 +55,7 @@ TRAINING = {
 }
 NUM_EXAMPLES = 5
 MAX_RECORDS_LOOKED_AT = 1000
+STACK = "Keras 2.15" if sys.version_info < (3, 12) else "Keras 3"  # as checkpoints name it; see setup.py
 PARAGRAPH_SHARE = 1 / 4  # of the lines hold more than one sentence: then a line is a paragraph
 
 _INNER_SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+[\"'“‘(]*[^\W\d_a-z]|[。！？].")
@@ -73,7 +74,7 @@ class Text:
 def main(argv: Sequence[str]) -> int:
     del argv
     started = time.monotonic()
-    output = FLAGS.output or os.path.join("output", _slug(FLAGS.input) if FLAGS.input else "python_documentation")
+    output = FLAGS.output or default_output(FLAGS.input)
     text = survey(files.expand_globs(FLAGS.input, "input") if FLAGS.input else [sample_text(output)])
     claim(output, text)
 
@@ -109,6 +110,12 @@ def main(argv: Sequence[str]) -> int:
         print(f"What stood there: {', '.join(word for _, word in examples)}")
     print(f"\n{output} took {(time.monotonic() - started) / 60:.1f} minutes")
     return 0
+
+
+def default_output(given: str) -> str:
+    """The folder for this input with this Python: what one stack has begun the other cannot go on with."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return os.path.join("output", f"{_slug(given) if given else 'python_documentation'}_py{python}")
 
 
 # ---- the stages
@@ -160,18 +167,26 @@ def survey(text_files: list[str]) -> Text:
 
 
 def claim(output: str, text: Text) -> None:
-    """Marks the output folder as that of this text and recipe.
+    """Marks the output folder as that of this text, recipe and stack.
 
     Raises:
-        InputError: it was begun with another text or recipe.
+        InputError: it was begun with another one.
     """
-    facts = json.loads(json.dumps({"text": dataclasses.asdict(text), "training": TRAINING, "length": MAX_SEQ_LENGTH}))
+    recipe = {"training": TRAINING, "length": MAX_SEQ_LENGTH, "initializer_range": INITIALIZER_RANGE}
+    facts = json.loads(json.dumps({"text": dataclasses.asdict(text), **recipe, "stack": STACK}))
     path = os.path.join(output, "pretrain.json")
     if not os.path.exists(path):
         files.write_json(path, facts)
-    elif files.read_json(path) != facts:
+        return
+    begun = files.read_json(path)
+    if begun != {**facts, "stack": begun.get("stack")}:
         raise InputError(
             f"{output} was begun with other text or settings ({path}): remove the folder, or name another with OUTPUT="
+        )
+    if begun["stack"] != STACK:
+        raise InputError(
+            f"{output} was begun with {begun['stack']}, and this Python has {STACK}: go on with the Python that began "
+            "it (PYTHON=), or name another folder with OUTPUT="
         )
 
 

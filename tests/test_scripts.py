@@ -164,8 +164,34 @@ def test_a_folder_belongs_to_its_text(tmp_path):
     output = str(tmp_path / "output")
     pretrain.claim(output, first)
     pretrain.claim(output, first)
-    with pytest.raises(InputError, match="OUTPUT="):
+    with pytest.raises(InputError, match="other text or settings .*OUTPUT="):
         pretrain.claim(output, second)
+
+
+@pytest.mark.parametrize("name", ["INITIALIZER_RANGE", "MAX_SEQ_LENGTH"])
+def test_a_folder_belongs_to_its_recipe(tmp_path, monkeypatch, name):
+    text = pretrain.survey([write(tmp_path / "text.txt", "A text.\n")])
+    pretrain.claim(str(tmp_path / "output"), text)
+    monkeypatch.setattr(pretrain, name, 2 * getattr(pretrain, name))
+    with pytest.raises(InputError, match="other text or settings"):
+        pretrain.claim(str(tmp_path / "output"), text)
+
+
+def test_a_folder_belongs_to_its_stack(tmp_path, monkeypatch):
+    from albert_tf import checkpointing
+
+    assert checkpointing.STACK == pretrain.STACK
+    text = pretrain.survey([write(tmp_path / "text.txt", "A text.\n")])
+    pretrain.claim(str(tmp_path / "output"), text)
+    monkeypatch.setattr(pretrain, "STACK", "Keras 4")
+    with pytest.raises(InputError, match=f"begun with {checkpointing.STACK}, and this Python has Keras 4.*OUTPUT="):
+        pretrain.claim(str(tmp_path / "output"), text)
+
+
+def test_the_folder_is_named_by_the_input_and_the_python():
+    python = f"py{sys.version_info[0]}.{sys.version_info[1]}"
+    assert pretrain.default_output("") == os.path.join("output", f"python_documentation_{python}")
+    assert pretrain.default_output("my/*.txt") == os.path.join("output", f"my_txt_{python}")
 
 
 class Pieces:
@@ -219,7 +245,7 @@ def test_the_main_job_on_a_small_text(tmp_path):
 
     result = run("--input=a text.txt")
     assert result.returncode == 0, result.stdout + result.stderr
-    output = tmp_path / "output" / "a_text_txt"
+    (output,) = (tmp_path / "output").glob("a_text_txt_py*")
     assert (output / "pretraining" / "model" / "model.safetensors").is_file()
     sizes = json.loads((output / "pretraining" / "model" / "albert_config.json").read_text())
     assert sizes["vocab_size"] < pretrain.VOCAB_SIZE
@@ -229,5 +255,5 @@ def test_the_main_job_on_a_small_text(tmp_path):
     assert again.returncode == 0, again.stdout + again.stderr
     assert again.stdout.count("$ python -m ") == 3 and "What stood there: " in again.stdout
     write(tmp_path / "other.txt", "Another text. It has two sentences.\n")
-    refused = run("--input=other.txt", "--output=output/a_text_txt")
+    refused = run("--input=other.txt", f"--output={output}")
     assert refused.returncode == 1 and refused.stderr.startswith("error: ") and "Traceback" not in refused.stderr
