@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from albert_tf import storage, task_file
+from albert_tf import run_settings, storage, task_file
 from albert_tf.errors import InputError
 from albert_tf.file_lock import held
 from albert_tf.formats import portable
-from albert_tf.run_settings import RUN_FILE
-
-_KEY_OF_FINE_TUNING = "task"  # in the run file; a pre-training has none
 
 
 def check(output_dir: str) -> None:
@@ -25,8 +22,7 @@ def check(output_dir: str) -> None:
     if storage.is_directory(output_dir):
         with only_user(output_dir):
             pass
-    run_file = storage.join(output_dir, RUN_FILE)
-    if storage.exists(run_file) and _KEY_OF_FINE_TUNING not in storage.read_json(run_file):
+    if run_settings.holds_fine_tuning(output_dir) is False:
         raise InputError(
             f"--output_dir={output_dir} holds a pre-training run: give another directory, and that one as --model "
             "to begin with its weights"

@@ -257,13 +257,23 @@ def start_devices() -> tf.distribute.Strategy:
 
 
 def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: RecordShape, replicas: int) -> None:
-    """Records what decides this run's result, or refuses to go on with a run that was begun otherwise."""
+    """Records what decides this run's result, or refuses to go on with a run that was begun otherwise.
+
+    Without a checkpoint there is nothing to go on with: a start that failed holds nobody to its settings.
+    """
+    from albert_tf.formats import training_run
+
     storage.make_directory(FLAGS.output_dir)
+    if run_settings.holds_fine_tuning(FLAGS.output_dir):
+        raise InputError(f"--output_dir={FLAGS.output_dir} holds a fine-tuning run: give another directory")
     settings = pretraining_flags.settings_of_result()
     settings["records"] = [[storage.basename(shard.path), shard.records, shard.bytes] for shard in training.shards]
     settings["replicas"] = replicas
     settings["sentence_loss"] = shape.has_label
     settings["model"] = config.to_dict()
+    if not training_run.checkpoint_names(storage.join(FLAGS.output_dir, training_run.CHECKPOINTS)):
+        run_settings.record_settings(FLAGS.output_dir, settings)
+        return
     run_settings.claim(
         FLAGS.output_dir,
         settings,

@@ -11,6 +11,13 @@ from albert_tf import json_text, storage
 from albert_tf.errors import InputError
 
 RUN_FILE = "run.json"
+_KEY_OF_FINE_TUNING = "task"  # a pre-training's settings have none
+
+
+def holds_fine_tuning(output_dir: str) -> bool | None:
+    """Whether the run in there is a fine-tuning; None where there is no run."""
+    path = storage.join(output_dir, RUN_FILE)
+    return _KEY_OF_FINE_TUNING in storage.read_json(path) if storage.exists(path) else None
 
 
 def claim(output_dir: str, settings: Mapping[str, Any], what_to_do: str, *, allow_changes: bool = False) -> None:

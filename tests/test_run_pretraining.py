@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -18,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from absl import flags
 
-from albert_tf import pretraining_flags, run_pretraining
+from albert_tf import run_pretraining
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
+from tests import pretraining_flag_values, source_files
 from tests import pretraining_records as toy
-from tests import source_files
 from tests.script_driver import Driver, arguments
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(5, toy.VOCAB_SIZE))]
@@ -298,6 +297,32 @@ def test_changed_settings_are_refused_with_both_values_or_announced(driver, data
     assert [line["step"] for line in read_log(copy)][-2:] == [STEPS, STEPS + 2]
 
 
+def test_only_a_run_with_a_checkpoint_holds_to_its_settings(data, tmp_path, monkeypatch):
+    from albert_tf import input_pipeline, record_files
+
+    config = AlbertConfig.from_json_file(data / "config.json")
+    records = record_files.find_record_files(str(data / "train-*.tfrecord"), "input_file")
+    shape = input_pipeline.RecordShape(toy.S, toy.P, toy.VOCAB_SIZE, 2, has_label=True)
+    output = tmp_path / "run"
+
+    def claim(**flags: Any) -> dict[str, Any]:
+        pretraining_flag_values.use(monkeypatch, output_dir=output, **flags)
+        run_pretraining.claim_output_directory(records, config, shape, 1)
+        return json.loads((output / "run.json").read_text())
+
+    assert claim(learning_rate=0.1)["learning_rate"] == 0.1
+    assert claim(learning_rate=0.2)["learning_rate"] == 0.2
+    (output / "checkpoints" / "step-00000010").mkdir(parents=True)
+    with pytest.raises(InputError, match="learning_rate was 0.2, now 0.1"):
+        claim(learning_rate=0.1)
+    assert claim(learning_rate=0.2)["learning_rate"] == 0.2
+    output = tmp_path / "fine"
+    output.mkdir()
+    (output / "run.json").write_text('{"task": "sst2"}')
+    with pytest.raises(InputError, match=f"{output} holds a fine-tuning run"):
+        claim()
+
+
 # Other beginnings and other devices
 
 
@@ -456,11 +481,7 @@ def test_settings_that_do_not_fit_are_refused_before_the_first_step(driver, data
 def test_choices_of_the_flags_are_those_of_the_tables():
     from albert_tf import distribution, optimization, schedules
 
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in {*source_files.flags_of("albert_tf.run_pretraining").values()}:
-            patch.setattr(flags, kind, functools.partial(getattr(flags, kind), flag_values=values))
-        pretraining_flags.define_flags()
+    values = pretraining_flag_values.of()
     for flag, names in (
         ("optimizer", optimization.OPTIMIZERS),
         ("decay_start", schedules.DECAY_STARTS),
