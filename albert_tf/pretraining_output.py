@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import storage
+from albert_tf import run_log, storage
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.formats import portable
 from albert_tf.formats.checkpoint import Vocabulary
@@ -55,7 +55,16 @@ def keep_if_best(
     weights: Mapping[str, Any],
     tokenizer: Tokenizer | None,
 ) -> None:
-    """Keeps the weights apart if no evaluation before had a lower held-out loss."""
+    """Keeps the weights apart if those kept before have no lower held-out loss.
+
+    Only an evaluation that the run's log has counts as one before: the directory may hold what another run left.
+
+    Args:
+        output_dir: of the run.
+        line: the evaluation, which the log has already.
+        config, weights, tokenizer: of the model.
+    """
     path = storage.join(output_dir, BEST, BEST_FILE)
-    if not storage.exists(path) or line["loss"] < storage.read_json(path)["loss"]:
+    kept: Any = storage.read_json(path) if storage.exists(path) else None
+    if kept not in run_log.read(storage.join(output_dir, EVALUATION_LOG)) or line["loss"] < kept["loss"]:
         save_portable(output_dir, BEST, config, weights, tokenizer, evaluation=dict(line))
