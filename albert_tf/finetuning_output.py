@@ -1,13 +1,9 @@
-"""The output directory of a fine-tuning before anything is in it: whether it may be written, and by nobody else."""
+"""The output directory of a fine-tuning before anything is in it: whether it may be written."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
-from albert_tf import run_settings, storage, task_file
+from albert_tf import output_lock, run_settings, storage, task_file
 from albert_tf.errors import InputError
-from albert_tf.file_lock import held
 from albert_tf.formats import portable
 
 
@@ -20,7 +16,7 @@ def check(output_dir: str) -> None:
     if storage.exists(output_dir) and not storage.is_directory(output_dir):
         raise InputError(f"--output_dir={output_dir} is a file: give a directory, it need not be there yet")
     if storage.is_directory(output_dir):
-        with only_user(output_dir):
+        with output_lock.only_user(output_dir):
             pass
     if run_settings.holds_fine_tuning(output_dir) is False:
         raise InputError(
@@ -39,23 +35,3 @@ def check(output_dir: str) -> None:
             f"--output_dir={output_dir}: {model} holds {', '.join(foreign[:3])}, which would be lost: give another "
             "directory"
         )
-
-
-@contextlib.contextmanager
-def only_user(output_dir: str) -> Iterator[None]:
-    """Keeps other processes from using the directory during the block; an address is not guarded.
-
-    The system lets go of it when the process ends, however it ends.
-
-    Raises:
-        InputError: another process uses it.
-    """
-    if storage.is_remote(output_dir):
-        yield
-        return
-    with held(output_dir) as is_free:
-        if is_free is False:
-            raise InputError(
-                f"--output_dir={output_dir} is in use by another process: wait for its end, or give another directory"
-            )
-        yield

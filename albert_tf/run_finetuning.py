@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from albert_tf import device_flags, finetuning_flags, finetuning_output, job_flags, run_settings, storage, task_flags
+from albert_tf import (
+    device_flags,
+    finetuning_flags,
+    finetuning_output,
+    job_flags,
+    output_lock,
+    run_settings,
+    storage,
+    task_flags,
+)
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split
 from albert_tf.head_config import HeadConfig
@@ -58,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
 
     seeds = [FLAGS.seed + number for number in range(FLAGS.seeds)]
     storage.make_directory(FLAGS.output_dir)
-    with finetuning_output.only_user(FLAGS.output_dir):
+    with output_lock.only_user(FLAGS.output_dir):
         claim_output_directory(job)
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -132,7 +141,7 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
     data = [Data(split, job_flags.features_of(kind, split, tokenizer)) for split in splits.values()]
     storage.make_directory(FLAGS.output_dir)
-    with finetuning_output.only_user(FLAGS.output_dir):
+    with output_lock.only_user(FLAGS.output_dir):
         scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
     finetuning_report.print_use(scores, files)
     return 0

@@ -6,6 +6,7 @@ What is in OUTPUT_DIR is told by `pretraining_output`, and what a run needs to g
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import signal
@@ -19,6 +20,7 @@ from absl import flags, logging
 from albert_tf import (
     config_files,
     device_flags,
+    output_lock,
     pretraining_failure,
     pretraining_flags,
     pretraining_output,
@@ -45,6 +47,12 @@ UNIGRAM_RECORDS = 20_000  # records that the unigram guess is counted on, at mos
 
 
 def main(argv: Sequence[str]) -> int:
+    with contextlib.ExitStack() as until_the_end:
+        return pretrain(until_the_end)
+
+
+def pretrain(until_the_end: contextlib.ExitStack) -> int:
+    """Trains, or evaluates alone, as the flags say; returns the exit code."""
     # 1. The flags and the records are checked before TensorFlow is imported: a wrong one is told within a second.
     pretraining_flags.check_flags()
     config = AlbertConfig.from_json_file(config_files.config_path(FLAGS.albert_config_file))
@@ -126,6 +134,8 @@ def main(argv: Sequence[str]) -> int:
         weights, optimization.state_variables(optimizer, weights), training_log.loss_scale_variables(loss_scale)
     )
     if chief:
+        storage.make_directory(FLAGS.output_dir)
+        until_the_end.enter_context(output_lock.only_user(FLAGS.output_dir))
         claim_output_directory(training, config, shape, strategy.num_replicas_in_sync)
     restored = checkpointing.restore_latest(FLAGS.output_dir, variables, warn=logging.warning)
     step = restored.step if restored else 0
@@ -263,7 +273,6 @@ def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: R
     """
     from albert_tf.formats import training_run
 
-    storage.make_directory(FLAGS.output_dir)
     if run_settings.holds_fine_tuning(FLAGS.output_dir):
         raise InputError(f"--output_dir={FLAGS.output_dir} holds a fine-tuning run: give another directory")
     settings = pretraining_flags.settings_of_result()

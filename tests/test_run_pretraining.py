@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from albert_tf import run_pretraining
+from albert_tf import output_lock, run_pretraining
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from tests import pretraining_flag_values, source_files
@@ -297,6 +297,15 @@ def test_changed_settings_are_refused_with_both_values_or_announced(driver, data
     assert [line["step"] for line in read_log(copy)][-2:] == [STEPS, STEPS + 2]
 
 
+def test_two_runs_do_not_share_a_directory(data, tmp_path):
+    output = tmp_path / "run"
+    output.mkdir()
+    with output_lock.only_user(str(output)):
+        text = run(data, output, expect=1)
+    assert f"--output_dir={output} is in use by another process" in text and "Traceback" not in text
+    assert not list(output.iterdir())
+
+
 def test_only_a_run_with_a_checkpoint_holds_to_its_settings(data, tmp_path, monkeypatch):
     from albert_tf import input_pipeline, record_files
 
@@ -304,6 +313,7 @@ def test_only_a_run_with_a_checkpoint_holds_to_its_settings(data, tmp_path, monk
     records = record_files.find_record_files(str(data / "train-*.tfrecord"), "input_file")
     shape = input_pipeline.RecordShape(toy.S, toy.P, toy.VOCAB_SIZE, 2, has_label=True)
     output = tmp_path / "run"
+    output.mkdir()
 
     def claim(**flags: Any) -> dict[str, Any]:
         pretraining_flag_values.use(monkeypatch, output_dir=output, **flags)

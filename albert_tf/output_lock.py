@@ -1,0 +1,30 @@
+"""One process at a time for the output directory of a training."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from albert_tf import storage
+from albert_tf.errors import InputError
+from albert_tf.file_lock import held
+
+
+@contextlib.contextmanager
+def only_user(output_dir: str) -> Iterator[None]:
+    """Keeps other processes from using the directory during the block; an address is not guarded.
+
+    The system lets go of it when the process ends, however it ends.
+
+    Raises:
+        InputError: another process uses it.
+    """
+    if storage.is_remote(output_dir):
+        yield
+        return
+    with held(output_dir) as is_free:
+        if is_free is False:
+            raise InputError(
+                f"--output_dir={output_dir} is in use by another process: wait for its end, or give another directory"
+            )
+        yield
