@@ -13,7 +13,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 pretrain:  ## train a small ALBERT from text; INPUT='my/*.txt' takes your text, OUTPUT=folder the place
-	@$(call environment,) && "$$python" -m scripts.pretrain --input="$$INPUT" --output="$$OUTPUT"
+	@$(call environment,) && exec "$$python" -m scripts.pretrain --input="$$INPUT" --output="$$OUTPUT"
 
 test:  ## run the tests with the Python at hand; PYTEST_ARGS='tests/test_x.py -k name' picks some
 	@scripts/test.sh any $(PYTEST_ARGS)

@@ -15,6 +15,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -73,6 +74,7 @@ class Text:
 
 def main(argv: Sequence[str]) -> int:
     del argv
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     started = time.monotonic()
     output = FLAGS.output or default_output(FLAGS.input)
     text = survey(files.expand_globs(FLAGS.input, "input") if FLAGS.input else [sample_text(output)])
@@ -125,6 +127,7 @@ def run(module: str, may_fail: bool = False, **arguments: Any) -> str | None:
     """Prints the command of a stage and runs it.
 
     A failure, which the command itself has told, ends this script too. If it `may_fail`, what it told is returned.
+    Whatever ends this script meanwhile ends the command first: by SIGTERM a training saves where it is.
     """
     command = ["-m", module]
     for name, value in arguments.items():
@@ -135,12 +138,17 @@ def run(module: str, may_fail: bool = False, **arguments: Any) -> str | None:
     print(f"\n$ python {shlex.join(command)}", flush=True)
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
     stderr = subprocess.PIPE if may_fail else None
-    finished = subprocess.run([sys.executable, *command], env=environment, stderr=stderr, text=True)
+    with subprocess.Popen([sys.executable, *command], env=environment, stderr=stderr, text=True) as process:
+        try:
+            _, told = process.communicate()
+        except BaseException:
+            process.terminate()
+            raise
     if may_fail:
-        print(finished.stderr, end="", file=sys.stderr, flush=True)
-    if finished.returncode and not may_fail:
-        sys.exit(finished.returncode)
-    return finished.stderr if finished.returncode else None
+        print(told, end="", file=sys.stderr, flush=True)
+    if process.returncode and not may_fail:
+        sys.exit(process.returncode)
+    return told if process.returncode else None
 
 
 def sample_text(output: str) -> str:

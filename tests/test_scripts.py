@@ -7,8 +7,10 @@ import os
 import pathlib
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -226,6 +228,29 @@ def test_the_vocabulary_follows_a_uniform_text(tmp_path, monkeypatch):
     text = write(tmp_path / "text.txt", "The cat sees the dog.\nThe dog sees the cat.\n" * 200)
     pretrain.make_vocabulary(pretrain.survey([text]), str(tmp_path / "vocabulary.model"))
     assert 20 < load_tokenizer(str(tmp_path / "vocabulary.model")).vocab_size < 100
+
+
+def test_what_ends_the_script_ends_its_stage(tmp_path):
+    """The stage stands for a training: at SIGTERM it saves, and ends well."""
+    write(
+        tmp_path / "stage.py",
+        "import pathlib, signal, sys, time\n"
+        "def save(*_): pathlib.Path('saved').touch(); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save); pathlib.Path('begun').touch(); time.sleep(300)\n",
+    )
+    code = (
+        "from scripts import pretrain; pretrain.sample_text = lambda output: pretrain.run('stage'); "
+        "pretrain.define_flags(); pretrain.errors.run_main(pretrain.main)"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert (tmp_path / "saved").exists()
 
 
 def test_the_main_job_on_a_small_text(tmp_path):
