@@ -6,14 +6,14 @@ SHELL := bash
 PYTEST_ARGS ?=
 # The environment of the Python at hand; `$(call environment,EXTRAS)` makes it where it is missing.
 environment = base=$$(scripts/find_python.sh any) && python=$$("$$base" scripts/environment.py $(1))
-export INPUT OUTPUT PYTHON
+export INPUT OUTPUT ERRORS PYTHON
 
 help:  ## list the targets
 	@echo "make TARGET, where TARGET is one of:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 pretrain:  ## train a small ALBERT from text; INPUT='my/*.txt' takes your text, OUTPUT=folder the place
-	@$(call environment,) && exec "$$python" -m scripts.pretrain --input="$$INPUT" --output="$$OUTPUT"
+	@$(call environment,) && exec "$$python" -m scripts.pretrain --input="$$INPUT" --output="$$OUTPUT" --errors="$${ERRORS:-strict}"
 
 test:  ## run the tests with the Python at hand; PYTEST_ARGS='tests/test_x.py -k name' picks some
 	@scripts/test.sh any $(PYTEST_ARGS)

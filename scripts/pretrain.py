@@ -1,6 +1,6 @@
 """The main job in one go: text, vocabulary, records, pre-training, and a look at what has been learned.
 
-usage: python -m scripts.pretrain [--input='my/*.txt'] [--output=folder]
+usage: python -m scripts.pretrain [--input='my/*.txt'] [--output=folder] [--errors=replace]
 
 Without --input the text is the English documentation inside this Python. Each stage is one command, printed before it
 runs: they are the commands for work of one's own. A run that was stopped goes on when it is started again.
@@ -29,7 +29,7 @@ from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenizer import Tokenizer
-from data_prep.documents import open_text, read_documents
+from data_prep.documents import ERROR_MODES, open_text, read_documents
 from data_prep.records import decode_record
 from data_prep.tfrecord import read_records
 
@@ -64,8 +64,18 @@ _INNER_SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+[\"'“‘(]*[^\W\d_a-z]
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """What there is to train on, and what decides how it is prepared."""
+    """What there is to train on, and what decides how it is prepared.
 
+    Attributes:
+        given: names and patterns, as each stage resolves them for itself.
+        errors: what the stages do with bytes that are not UTF-8.
+        files: what the patterns stand for.
+        bytes, documents: how much that is.
+        has_paragraphs: whether a line is a paragraph, else it is a sentence.
+    """
+
+    given: str
+    errors: str
     files: list[str]
     bytes: int
     documents: int
@@ -77,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     started = time.monotonic()
     output = FLAGS.output or default_output(FLAGS.input)
-    text = survey(files.expand_globs(FLAGS.input, "input") if FLAGS.input else [sample_text(output)])
+    text = survey(FLAGS.input or sample_text(output), FLAGS.errors)
     claim(output, text)
 
     vocabulary = os.path.join(output, "vocabulary.model")
@@ -159,19 +169,20 @@ def sample_text(output: str) -> str:
     return path
 
 
-def survey(text_files: list[str]) -> Text:
+def survey(given: str, errors: str) -> Text:
     """Reads the text once to see how it is laid out."""
+    text_files = files.expand_globs(given, "input")
     num_bytes = documents = lines = paragraphs = 0
     for index, path in enumerate(text_files):
         with open_text(path) as file:
-            for document in read_documents(file, path, index, 0, None, "strict"):
+            for document in read_documents(file, path, index, 0, None, errors):
                 num_bytes += document.size
                 documents += 1
                 lines += len(document.lines)
                 paragraphs += sum(bool(_INNER_SENTENCE_END.search(line)) for line in document.lines)
     if not documents:
         raise InputError(f"no text in {', '.join(text_files[:3])}: only blank lines")
-    return Text(text_files, num_bytes, documents, paragraphs > PARAGRAPH_SHARE * lines)
+    return Text(given, errors, text_files, num_bytes, documents, paragraphs > PARAGRAPH_SHARE * lines)
 
 
 def claim(output: str, text: Text) -> None:
@@ -201,7 +212,8 @@ def claim(output: str, text: Text) -> None:
 def make_vocabulary(text: Text, vocabulary: str) -> None:
     """Trains the vocabulary, of as many pieces as the text has use for."""
     arguments: dict[str, Any] = {
-        "input_file": ",".join(text.files),
+        "input_file": text.given,
+        "errors": text.errors,
         "output_prefix": vocabulary[: -len(".model")],
         "input_sentence_size": VOCABULARY_LINES,
     }
@@ -228,7 +240,8 @@ def prepare(text: Text, vocabulary: str, records: str) -> None:
         print("The text is a single document, so none is held out: put a blank line between its documents.")
     run(
         "data_prep.create_pretraining_data",
-        input_file=",".join(text.files),
+        input_file=text.given,
+        errors=text.errors,
         output_dir=records,
         spm_model_file=vocabulary,
         max_seq_length=MAX_SEQ_LENGTH,
@@ -287,6 +300,7 @@ def _slug(pattern: str) -> str:
 def define_flags() -> None:
     flags.DEFINE_string("input", "", "Text files or patterns with commas between; a blank line between documents.")
     flags.DEFINE_string("output", "", "Folder for all that is made; by default one below output/, named by the input.")
+    flags.DEFINE_enum("errors", ERROR_MODES[0], list(ERROR_MODES), "What to do with bytes that are not UTF-8.")
 
 
 if __name__ == "__main__":

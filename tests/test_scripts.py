@@ -155,14 +155,14 @@ def write(path: pathlib.Path, text: str) -> str:
 )
 def test_the_layout_of_the_text_is_seen(tmp_path, text, documents, has_paragraphs):
     path = write(tmp_path / "text.txt", text)
-    found = pretrain.survey([path])
+    found = pretrain.survey(path, "strict")
     num_bytes = sum(len(line.encode()) + 1 for line in text.splitlines() if line)
     assert (found.documents, found.has_paragraphs, found.bytes) == (documents, has_paragraphs, num_bytes)
 
 
 def test_a_folder_belongs_to_its_text(tmp_path):
-    first = pretrain.survey([write(tmp_path / "first.txt", "A text.\n")])
-    second = pretrain.survey([write(tmp_path / "second.txt", "Another text.\n")])
+    first = pretrain.survey(write(tmp_path / "first.txt", "A text.\n"), "strict")
+    second = pretrain.survey(write(tmp_path / "second.txt", "Another text.\n"), "strict")
     output = str(tmp_path / "output")
     pretrain.claim(output, first)
     pretrain.claim(output, first)
@@ -172,7 +172,7 @@ def test_a_folder_belongs_to_its_text(tmp_path):
 
 @pytest.mark.parametrize("name", ["INITIALIZER_RANGE", "MAX_SEQ_LENGTH"])
 def test_a_folder_belongs_to_its_recipe(tmp_path, monkeypatch, name):
-    text = pretrain.survey([write(tmp_path / "text.txt", "A text.\n")])
+    text = pretrain.survey(write(tmp_path / "text.txt", "A text.\n"), "strict")
     pretrain.claim(str(tmp_path / "output"), text)
     monkeypatch.setattr(pretrain, name, 2 * getattr(pretrain, name))
     with pytest.raises(InputError, match="other text or settings"):
@@ -183,7 +183,7 @@ def test_a_folder_belongs_to_its_stack(tmp_path, monkeypatch):
     from albert_tf import checkpointing
 
     assert checkpointing.STACK == pretrain.STACK
-    text = pretrain.survey([write(tmp_path / "text.txt", "A text.\n")])
+    text = pretrain.survey(write(tmp_path / "text.txt", "A text.\n"), "strict")
     pretrain.claim(str(tmp_path / "output"), text)
     monkeypatch.setattr(pretrain, "STACK", "Keras 4")
     with pytest.raises(InputError, match=f"begun with {checkpointing.STACK}, and this Python has Keras 4.*OUTPUT="):
@@ -194,6 +194,24 @@ def test_the_folder_is_named_by_the_input_and_the_python():
     python = f"py{sys.version_info[0]}.{sys.version_info[1]}"
     assert pretrain.default_output("") == os.path.join("output", f"python_documentation_{python}")
     assert pretrain.default_output("my/*.txt") == os.path.join("output", f"my_txt_{python}")
+
+
+def test_stages_are_given_the_input_as_it_was_given(tmp_path, monkeypatch):
+    (tmp_path / "many").mkdir()
+    for number in range(3000):
+        write(tmp_path / "many" / f"with, a comma {number}.txt", "One sentence.\n")
+    (tmp_path / "many" / "with, a comma 7.txt").write_bytes(b"Na\xefve.\n")
+    asked = []
+    monkeypatch.setattr(pretrain, "run", lambda module, **arguments: asked.append((module, arguments)))
+    given = str(tmp_path / "many" / "*.txt")
+    with pytest.raises(InputError, match="with, a comma 7.txt, line 1.*--errors=replace"):
+        pretrain.survey(given, "strict")
+    text = pretrain.survey(given, "replace")
+    assert text.documents == 3000
+    pretrain.make_vocabulary(text, str(tmp_path / "vocabulary.model"))
+    pretrain.prepare(text, str(tmp_path / "vocabulary.model"), str(tmp_path / "records"))
+    assert [module for module, _ in asked] == ["data_prep.train_sentencepiece", "data_prep.create_pretraining_data"]
+    assert all((one["input_file"], one["errors"]) == (given, "replace") for _, one in asked)
 
 
 class Pieces:
@@ -226,7 +244,7 @@ def test_whole_sentences_of_a_record():
 def test_the_vocabulary_follows_a_uniform_text(tmp_path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     text = write(tmp_path / "text.txt", "The cat sees the dog.\nThe dog sees the cat.\n" * 200)
-    pretrain.make_vocabulary(pretrain.survey([text]), str(tmp_path / "vocabulary.model"))
+    pretrain.make_vocabulary(pretrain.survey(text, "strict"), str(tmp_path / "vocabulary.model"))
     assert 20 < load_tokenizer(str(tmp_path / "vocabulary.model")).vocab_size < 100
 
 
