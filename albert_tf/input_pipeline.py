@@ -305,6 +305,20 @@ def find_bad_record(records: RecordFiles, shape: RecordShape) -> InputError | No
     return None
 
 
+def find_unreadable_file(records: RecordFiles) -> InputError | None:
+    """Opens all shards and says which is the first that cannot be read; for use after an error.
+
+    Returns:
+        The error to raise, naming the shard; None when every shard has a first record.
+    """
+    for path in records.paths:
+        try:
+            next(_raw_records(path), None)
+        except tf.errors.OpError as error:
+            return InputError(f"--{records.flag}: {path} cannot be read: {error.message}")
+    return None
+
+
 def is_damaged(path: str) -> bool:
     """Whether a shard is empty, or its checksums show that it is damaged; reads it whole."""
     try:

@@ -7,11 +7,17 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from albert_tf import training_failure
 from albert_tf.errors import InputError
 
 if TYPE_CHECKING:
     from albert_tf.input_pipeline import RecordShape
     from albert_tf.record_files import RecordFiles
+
+# What TensorFlow may raise where a record is damaged, and where a file is gone or cannot be reached. The latter have
+# other causes too, such as a worker that died: they are not worth a reading of all records.
+_OF_RECORDS = ("DataLossError", "InvalidArgumentError")
+_OF_FILES = ("FailedPreconditionError", "NotFoundError", "PermissionDeniedError", "UnavailableError", "UnknownError")
 
 
 def tell(
@@ -30,7 +36,7 @@ def tell(
         The exit code.
 
     Raises:
-        InputError: that is what was raised, or a record is damaged.
+        InputError: that is what was raised, a record is damaged or cannot be read, or the memory is full.
     """
     import tensorflow as tf
 
@@ -39,24 +45,39 @@ def tell(
 
     if isinstance(error, InputError):
         raise error
-    if isinstance(error, (tf.errors.DataLossError, tf.errors.InvalidArgumentError)):
-        for records in found:
+    full = training_failure.full_memory(error)
+    if full is not None:
+        raise InputError(f"at step {first + 1}: {full}") from error
+    for records in found:
+        bad = None
+        if _is_one_of(error, _OF_RECORDS):
             bad = input_pipeline.find_bad_record(records, shape)
-            if bad is not None:
-                raise InputError(f"at step {first + 1}: {bad}") from error
+        elif _is_one_of(error, _OF_FILES):
+            bad = input_pipeline.find_unreadable_file(records)
+        if bad is not None:
+            raise InputError(f"at step {first + 1}: {bad}") from error
     if isinstance(error, NotFiniteError):
         first = error.step
     else:
-        traceback.print_exc()
-    shards = input_pipeline.files_of_batch(found[0], first, **order)
+        traceback.print_exception(type(error), error, error.__traceback__)
+    try:
+        shards = f"shards {', '.join(input_pipeline.files_of_batch(found[0], first, **order))}"
+    except tf.errors.OpError as unreadable:
+        shards = f"its shards cannot be read again: {unreadable.message}"
     epoch = first * order["global_batch_size"] // found[0].records
     where = (
         f"step {first + 1}" if isinstance(error, NotFiniteError) or step <= first + 1 else f"steps {first + 1}..{step}"
     )
     kind = type(error).__name__
     print(
-        f"error: {where} failed (epoch {epoch + 1}; shards {', '.join(shards)}): {kind}: {error}",
+        f"error: {where} failed (epoch {epoch + 1}; {shards}): {kind}: {error}",
         file=sys.stderr,
         flush=True,
     )
     return 1
+
+
+def _is_one_of(error: Exception, names: Sequence[str]) -> bool:
+    import tensorflow as tf
+
+    return isinstance(error, tuple(getattr(tf.errors, name) for name in names))

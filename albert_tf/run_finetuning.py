@@ -25,6 +25,7 @@ from albert_tf import (
     run_settings,
     storage,
     task_flags,
+    training_failure,
 )
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split
@@ -167,19 +168,12 @@ def check_model(path: str, head: HeadConfig, about: Mapping[str, Any], task: Tas
 
 def tell_failure(error: Exception) -> int:
     """Says in a sentence what can be said so; anything else is a programming error with its stack trace."""
-    import tensorflow as tf
-
     from albert_tf.training_log import NotFiniteError
 
     if isinstance(error, NotFiniteError):
         print(f"error: step {error.step + 1} failed: {error}", file=sys.stderr, flush=True)
         return 1
-    if isinstance(error, tf.errors.ResourceExhaustedError):
-        raise InputError(
-            "the memory of the device is full: raise --gradient_accumulation_steps, or lower --train_batch_size, "
-            "--eval_batch_size or --max_seq_length"
-        ) from error
-    raise error
+    raise training_failure.full_memory(error) or error
 
 
 def script() -> None:
