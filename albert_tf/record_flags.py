@@ -76,6 +76,9 @@ def agree_on_shape(found: Sequence[RecordFiles], config: AlbertConfig, tokenizer
     sources = {name: f"--{name}" for name in expected}
     for name in tokenizer.settings() if tokenizer else ():
         sources[name] = f"the vocabulary {tokenizer.vocab_file}"  # type: ignore[union-attr]
+    for name in ("do_lower_case", "keep_accents"):
+        if FLAGS[name].value is not None:
+            sources[name] = f"--{name}"
     for records in found:
         made_with = input_pipeline.record_settings(records)
         record_files.check_against(made_with, expected, records_flag=records.flag, flags=sources)
