@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from absl import flags, logging
 
 from albert_tf import record_files, storage
 from albert_tf.config import AlbertConfig
+from albert_tf.errors import InputError
 
 if TYPE_CHECKING:
     from albert_tf.input_pipeline import RecordShape
@@ -19,7 +21,11 @@ FLAGS = flags.FLAGS
 
 
 def find_records() -> tuple[RecordFiles | None, RecordFiles | None]:
-    """The training and the held-out shards that the flags name."""
+    """The training and the held-out shards that the flags name.
+
+    Raises:
+        InputError: there are none (see `record_files.find_record_files`), or one of them is both.
+    """
     wanted = {
         "input_file": FLAGS.input_file if FLAGS.do_train else None,
         "eval_input_file": FLAGS.eval_input_file if FLAGS.do_eval else None,
@@ -28,7 +34,21 @@ def find_records() -> tuple[RecordFiles | None, RecordFiles | None]:
         record_files.find_record_files(patterns, flag, skip_bad=FLAGS.skip_bad_shards) if patterns else None
         for flag, patterns in wanted.items()
     ]
-    return found[0], found[1]
+    training, held_out = found
+    if training and held_out:
+        trained_on = {_place(path) for path in training.paths}
+        both = next((path for path in held_out.paths if _place(path) in trained_on), None)
+        if both:
+            raise InputError(
+                f"{both} is named by --input_file and by --eval_input_file: what is held out must not be trained on, "
+                "so narrow one of the two, such as --input_file='records/train-*.tfrecord'"
+            )
+    return training, held_out
+
+
+def _place(path: str) -> str:
+    """The same for all names of one file."""
+    return path if storage.is_remote(path) else os.path.realpath(path)
 
 
 def without_damaged(records: RecordFiles | None) -> RecordFiles | None:

@@ -62,3 +62,11 @@ def test_another_vocabulary_of_the_same_size_is_refused(monkeypatch, data, tmp_p
     expected = f"vocab_sha256 is '{sha256(data / 'vocab.txt')}' .* but '{sha256(other)}' by the vocabulary {other}"
     with pytest.raises(InputError, match=expected):
         agree(monkeypatch, data, vocab_file=other)
+
+
+def test_held_out_records_are_not_trained_on(monkeypatch, data, tmp_path):
+    (tmp_path / "link").symlink_to(data)
+    path = tmp_path / "link" / "train-00001-of-00002.tfrecord"
+    with pytest.raises(InputError, match=f"{path} is named by --input_file and by --eval_input_file"):
+        agree(monkeypatch, data, eval_input_file=path)
+    agree(monkeypatch, data, eval_input_file=path, do_eval=False)
