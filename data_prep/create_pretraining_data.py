@@ -270,7 +270,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _tokenizer() -> Tokenizer:
-    if bool(FLAGS.spm_model_file) == bool(FLAGS.vocab_file):
+    if FLAGS.spm_model_file and FLAGS.vocab_file:
+        raise InputError("one vocabulary is enough: give --spm_model_file, or --vocab_file for WordPiece, but not both")
+    if not FLAGS.spm_model_file and not FLAGS.vocab_file:
         raise InputError("give the vocabulary: --spm_model_file=FILE.model, or --vocab_file=vocab.txt for WordPiece")
     flag = "spm_model_file" if FLAGS.spm_model_file else "vocab_file"
     return load_tokenizer(

@@ -397,6 +397,8 @@ def test_wrong_input_is_refused_in_one_sentence(tmp_path, text):
     assert "sentence_objective" in _refused(output, input_file=text, sentence_objective="sap")
     assert "not a SentencePiece model" in _refused(output, input_file=text, spm_model_file=text)
     assert "give the vocabulary" in _refused(output, input_file=text, spm_model_file="")
+    both = {"spm_model_file": small_tokenizer().vocab_file, "vocab_file": text}
+    assert "one vocabulary is enough" in _refused(output, input_file=text, **both)
     _prepare(output, input_file=latin, errors="replace")
 
 
