@@ -32,7 +32,7 @@ def define_flags(*, several_machines: bool) -> None:
     flags.DEFINE_integer("num_devices", None, "With mirrored: how many devices.", lower_bound=1)
     flags.DEFINE_integer("num_logical_cpu_devices", 1, "Divide the CPU, to try out mirrored.", lower_bound=1)
     flags.DEFINE_string(
-        "tpu", None, "A TPU's name or grpc:// address, or local on a TPU VM. What it reads and writes is on gs://."
+        "tpu", None, "local on a TPU VM; or a TPU's name or grpc:// address, which reads and writes on gs:// alone."
     )
     flags.DEFINE_enum(
         "mixed_precision",

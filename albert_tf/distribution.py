@@ -18,6 +18,7 @@ PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mi
 
 _TPU_CONNECT_SECONDS = 10.0
 _TPU_DEFAULT_PORT = 8470
+_TPU_OF_THIS_HOST = "local"
 
 
 def start_devices(
@@ -154,13 +155,13 @@ def check_tpu_paths(tpu: str | None, paths: Mapping[str, str | None]) -> None:
     """Refuses local files where a TPU reads and writes for itself; asks before anything connects.
 
     Args:
-        tpu: the TPU, or None or "" where there is none: then all paths are fine.
+        tpu: the TPU. All paths are fine where there is none, None or "", and on a TPU VM, "local", whose host this is.
         paths: flag -> path, comma-separated paths, or nothing.
 
     Raises:
         InputError: a path is not in Cloud Storage.
     """
-    if not tpu:
+    if not tpu or tpu == _TPU_OF_THIS_HOST:
         return
     for flag, value in paths.items():
         for path in (value or "").split(","):

@@ -134,6 +134,7 @@ def test_a_local_path_with_a_tpu_is_refused_before_connecting():
     with pytest.raises(InputError, match="--input_file=b.*gs://"):
         distribution.check_tpu_paths("fake", {"input_file": "gs://bucket/a,b"})
     distribution.check_tpu_paths("fake", {"input_file": "gs://bucket/a", "init_checkpoint": ""})
+    distribution.check_tpu_paths("local", paths)
     distribution.check_tpu_paths(None, paths)
     distribution.check_tpu_paths("", paths)
 
