@@ -124,7 +124,6 @@ setup(
         "lint": ["ruff>=0.17.6,<0.18", "mypy>=1.10"],
         "plots": ["matplotlib>=3.7"],
         "serve": SERVE,
-        "cluster": ["dask>=2023.5", "distributed>=2023.5"],
         "tf_serving": ["tensorflow-serving-api>=2.15,<2.22"],  # requests in TF Serving's form: warm-up, gRPC client
         "onnx": ONNX,
         "openvino": [*ONNX, *OPENVINO],

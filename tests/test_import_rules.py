@@ -161,7 +161,7 @@ def test_optional_packages_are_imported_where_they_are_used(name):
 
     The modules that are written around TensorFlow Text may, and are themselves imported where they are used.
     """
-    optional = {"dask", "distributed", "keras", "matplotlib", "sklearn"}
+    optional = {"keras", "matplotlib", "sklearn"}
     optional |= {"tensorflow_addons", "tensorflow_serving", "tensorflow_text"}
     optional |= {"ai_edge_litert", "onnx", "onnxruntime", "openvino"}
     inside_functions = {
