@@ -175,6 +175,15 @@ def _check(statistics: Statistics, settings: Settings) -> None:
         )
     if settings.eval_fraction and EVAL not in statistics.splits:
         logging.warning("no record came of the held-out documents, they are too short: raise --eval_fraction")
+    if settings.sentence_objective != "none":
+        for split, counts in statistics.splits.items():
+            if counts.labels_are_uneven:
+                logging.warning(
+                    "%.0f %% of the %s records have label 1 and not about half: were there too few documents to take "
+                    "second segments from?",
+                    100 * counts.label_1_share,
+                    split,
+                )
     if statistics.unknown_share > UNKNOWN_LIMIT:
         logging.warning(
             "%.1f %% of the pieces are unknown to the vocabulary (more than %.0f %%): is it one for this language?",

@@ -93,8 +93,9 @@ class ShardBuilder:
             names: dict[str, str] = {}
             for window in self._windows(shard):
                 statistics.text.bytes += sum(document.size for document in window)
-                for split, documents in self._encode(window, statistics).items():
-                    for records in self._passes(split, documents, statistics):
+                splits = self._encode(window, statistics)
+                for split, documents in splits.items():
+                    for records in self._passes(split, documents, _others(splits, split), statistics):
                         if split not in writers:
                             names[split] = shard_name(split, shard.index, self._job.num_shards)
                             path = os.path.join(self._job.output_dir, names[split])
@@ -164,12 +165,18 @@ class ShardBuilder:
         split = iter(self._splitter.split([line for document in window for line in document.lines]))
         return [[text for _ in document.lines for text in next(split)] for document in window]
 
-    def _passes(self, split: str, documents: list[EncodedDocument], statistics: Statistics) -> Iterator[list[bytes]]:
-        """The records of each pass in shuffled order; held-out documents are gone through once."""
+    def _passes(
+        self, split: str, documents: list[EncodedDocument], others: list[EncodedDocument], statistics: Statistics
+    ) -> Iterator[list[bytes]]:
+        """The records of each pass in shuffled order; held-out documents are gone through once.
+
+        Second segments may come from `others` too.
+        """
+        at_hand = [*documents, *others]
         for pass_index in range(self._job.settings.dupe_factor if split == TRAIN else 1):
             records: list[bytes] = []
-            for instances, draws in self._instances(documents, pass_index, statistics):
-                batch = assemble(documents, instances, self._job.settings.max_seq_length, self._special)
+            for instances, draws in self._instances(at_hand, len(documents), pass_index, statistics):
+                batch = assemble(at_hand, instances, self._job.settings.max_seq_length, self._special)
                 masked = mask_batch(batch, self._masking, draws)
                 statistics.splits.setdefault(split, RecordCounts()).add(batch, masked)
                 records += encode_batch(batch, masked)
@@ -178,17 +185,17 @@ class ShardBuilder:
                 yield [records[place] for place in order.permutation(len(records)).tolist()]
 
     def _instances(
-        self, documents: list[EncodedDocument], pass_index: int, statistics: Statistics
+        self, at_hand: list[EncodedDocument], count: int, pass_index: int, statistics: Statistics
     ) -> Iterator[tuple[list[Instance], np.ndarray]]:
-        """Instances with the uniform numbers of their masking, in batches."""
+        """Instances of the first `count` documents with the uniform numbers of their masking, in batches."""
         settings = self._job.settings
         packing, width = settings.packing(), self._masking.draws_per_record(settings.max_seq_length)
         together = max(1, _MASKED_TOGETHER // settings.max_seq_length)
         instances: list[Instance] = []
         draws: list[np.ndarray] = []
-        for index, document in enumerate(documents):
+        for index, document in enumerate(at_hand[:count]):
             rng = document_generator(settings.random_seed, *document.key, pass_index)
-            packed = self._pack(documents, index, packing, rng)
+            packed = self._pack(at_hand, index, packing, rng)
             statistics.text.skipped_documents += not packed and pass_index == 0
             for start in range(0, len(packed), together):
                 part = packed[start : start + together]
@@ -199,6 +206,14 @@ class ShardBuilder:
                     instances, draws = [], []
         if instances:
             yield instances, np.concatenate(draws)
+
+
+def _others(splits: dict[str, list[EncodedDocument]], split: str) -> list[EncodedDocument]:
+    """Documents of the other split, for second segments: for a held-out document that is alone in its window.
+
+    Without them it would have no random second segment. The other way round held-out text would be trained on.
+    """
+    return splits[TRAIN] if split == EVAL and len(splits[EVAL]) == 1 else []
 
 
 def _encode_in_parts(tokenizer: Tokenizer, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:

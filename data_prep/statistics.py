@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from data_prep.masking import FATES, MaskedBatch
 
 LENGTH_BINS = 8
 UNKNOWN_LIMIT = 0.05
+_EVEN_LABELS = (0.4, 0.6)
+_CHANCE = 3.0  # standard deviations that chance explains
 
 
 @dataclasses.dataclass
@@ -55,6 +58,18 @@ class RecordCounts:
         self.fates = _added(self.fates, masked.fate_counts.tolist())
         self.label_1 += int(batch.labels.sum())
 
+    @property
+    def label_1_share(self) -> float:
+        """Records with label 1 among all."""
+        return _share(self.label_1, self.records)
+
+    @property
+    def labels_are_uneven(self) -> bool:
+        """Whether far from half of the records have label 1, by more than chance explains."""
+        low, high = _EVEN_LABELS
+        by_chance = _CHANCE * 0.5 / math.sqrt(self.records or 1)
+        return not low <= self.label_1_share <= high and abs(self.label_1_share - 0.5) > by_chance
+
     def summary(self) -> dict[str, Any]:
         """Counts and shares, for metadata.json."""
         edges = [(i + 1) * self.sequence_length // LENGTH_BINS for i in range(LENGTH_BINS)]
@@ -69,7 +84,7 @@ class RecordCounts:
             "missed_predictions": self.missed_predictions,
             "ngram_histogram": {str(n + 1): count for n, count in enumerate(self.ngrams)},
             **{f"{fate}_share": _share(count, self.predictions) for fate, count in zip(FATES, self.fates)},
-            "label_1_share": _share(self.label_1, self.records),
+            "label_1_share": self.label_1_share,
         }
 
 

@@ -179,6 +179,34 @@ def test_nsp_takes_b_from_another_document(tmp_path):
     assert 0.45 < np.mean(labels) < 0.55
 
 
+def test_nsp_of_a_held_out_document_that_is_alone(tmp_path):
+    """Its random second segments are from the training text, and no training record has a word of its own."""
+    text = write_documents(tmp_path / "a.txt", [made_lines(100 * i, 100, words=2) for i in range(20)])
+    of = {made_word(n): n // 100 for n in range(2000)}
+    result = _run(tmp_path / "out", input_file=text, sentence_objective="nsp", eval_fraction=1e-9, max_seq_length=32)
+    assert result.returncode == 0 and "have label 1" not in result.stderr
+    seen = {"train": set(), "eval": set()}
+    labels = []
+    for split, found in seen.items():
+        for record in _records(tmp_path / "out", split):
+            words = [{of[w] for w in _text(s).replace(".", " ").split() if w in of} for s in _unmasked(record)]
+            found.update(*words[: 1 if split == "eval" else 2])
+            if split == "eval":
+                labels.append(int(record["sentence_order_label"][0]))
+                assert not all(words) or words[0].isdisjoint(words[1]) == bool(labels[-1])
+    assert len(seen["eval"]) == 1 and seen["train"] == set(range(20)) - seen["eval"]
+    assert len(labels) > 20 and 0.25 < np.mean(labels) < 0.75
+
+
+def test_labels_of_one_kind_are_warned_of(tmp_path):
+    """Two documents that are never at hand together: each is a shard."""
+    text = write_documents(tmp_path / "a.txt", [made_lines(0, 100), made_lines(100, 100)])
+    result = _run(tmp_path / "two", input_file=text, sentence_objective="nsp", num_shards=2)
+    assert result.returncode == 0 and " 0 % of the train records have label 1 and not about half" in result.stderr
+    result = _run(tmp_path / "one", input_file=text, sentence_objective="nsp", num_shards=1)
+    assert result.returncode == 0 and "have label 1" not in result.stderr
+
+
 def test_bytes_depend_on_seed_and_content_alone(tmp_path):
     documents = [made_lines(30 * i, 30) for i in range(100)]
     first = write_documents(tmp_path / "one" / "text.txt", documents[:60])
