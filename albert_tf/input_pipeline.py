@@ -329,13 +329,16 @@ def is_damaged(path: str) -> bool:
 
 @_as_written
 def masked_piece_counts(records: RecordFiles, shape: RecordShape, max_records: int) -> np.ndarray:
-    """How often each piece is a prediction target in the first records.
+    """How often each piece is a prediction target in `max_records` records, of each shard its share.
 
     Returns:
         float64 [V].
     """
     counts = np.zeros(shape.vocab_size)
-    batches = tf.data.TFRecordDataset(records.paths).take(max_records).batch(256)
+    ends = np.cumsum([shard.records for shard in records.shards])
+    most = np.diff(min(max_records, records.records) * ends // ends[-1], prepend=0)
+    shards = tf.data.Dataset.from_tensor_slices((records.paths, most))
+    batches = shards.flat_map(lambda path, count: tf.data.TFRecordDataset(path).take(count)).batch(256)
     for features in batches.map(lambda examples: parse_examples(examples, shape)).as_numpy_iterator():
         ids, weights = features[spec.MASKED_LM_IDS].ravel(), features[spec.MASKED_LM_WEIGHTS].ravel()
         counts += np.bincount(ids, weights, minlength=shape.vocab_size)

@@ -161,6 +161,17 @@ def test_masked_pieces_are_counted_by_weight(records):
     assert {piece: int(count) for piece, count in enumerate(counts) if count} == dict(labels)
 
 
+def test_pieces_of_some_records_are_counted_in_all_shards(tmp_path):
+    paths = []
+    for number, count in enumerate(COUNTS):
+        paths.append(tmp_path / f"{number}.tfrecord")
+        with tf.io.TFRecordWriter(str(paths[-1])) as writer:
+            for record in toy.examples(count, number):
+                writer.write(toy.serialize({**record, "masked_lm_ids": [number] * P}))
+    counted = input_pipeline.masked_piece_counts(find(paths), SHAPE, 13)[: len(COUNTS)] / P
+    assert counted.sum() == 13 and counted == pytest.approx([count / 2 for count in COUNTS], abs=0.51)
+
+
 # What the records look like
 
 
