@@ -415,13 +415,22 @@ def test_two_workers_do_what_two_devices_do(damaged, long_run, mirrored_run, tmp
         assert line == pytest.approx(other, rel=1e-4, abs=1e-6)
 
 
-def test_evaluation_alone_reads_the_runs_own_checkpoint(driver, data, long_run):
+def test_evaluation_alone_on_two_replicas_reads_the_runs_own_checkpoint(data, long_run):
+    """The ten records do not divide by the batch of four, so the last one is filled up on one of the replicas."""
     output, _ = long_run
-    evaluation = {"input_file": None, "do_train": "false", "eval_input_file": data / "eval-*.tfrecord"}
-    text = driver.run(**flag_values(data, output, **evaluation))
+    text = run(data, output, input_file=None, do_train="false", eval_input_file=data / "eval-*.tfrecord", **MIRRORED)
+    assert "examples = 10\n" in text and "predictions = 30\n" in text
     assert f"weights from {output}/checkpoints/step-00000200" in text
     found = float(re.search(r"masked_lm_loss = (\S+)", text).group(1))
     assert found == pytest.approx(read_log(output, "evaluation_log.jsonl")[-1]["masked_lm_loss"], rel=1e-4)
+
+
+def test_compiled_steps_in_float16(data, tmp_path):
+    run(data, tmp_path / "run", mixed_precision="float16", jit_compile="true", num_train_steps=3)
+    log = read_log(tmp_path / "run")
+    assert [line["step"] for line in log] == [1, 2, 3]
+    assert log[0]["masked_lm_loss"] == pytest.approx(math.log(toy.VOCAB_SIZE), rel=0.05)
+    assert all(line["loss_scale"] > 1 for line in log)
 
 
 # Failures
