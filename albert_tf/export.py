@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from albert_tf.errors import InputError, run_main
+from albert_tf.task_file import PAIRS
 
 if TYPE_CHECKING:
     from albert_tf.exporting.saved_model import export_saved_model
+    from albert_tf.exporting.source import Source
 
 __all__ = ["export_saved_model"]
 
@@ -39,10 +41,8 @@ def write_saved_model() -> None:
     """Writes the next version of a SavedModel with all that TF Serving wants beside it, and says what that is."""
     from albert_tf.exporting import saved_model, serving_files, source, version_directories, warmup
     from albert_tf.exporting.graph_difference import graph_difference
-    from albert_tf.pipelines.pipeline import PAIRS
 
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
-    pairs = loaded.about.get(PAIRS, False) if FLAGS.pairs is None else FLAGS.pairs
     tokenizer = None if FLAGS.ids_only else loaded.tokenizer
     if tokenizer is None and not FLAGS.ids_only:
         raise InputError(
@@ -54,7 +54,7 @@ def write_saved_model() -> None:
         tokenizer,
         kind=loaded.kind,
         max_seq_length=FLAGS.max_seq_length,
-        pairs=pairs,
+        pairs=tokenizer is not None and _takes_pairs(loaded),
         top_k=FLAGS.top_k,
     )
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
@@ -72,6 +72,20 @@ def write_saved_model() -> None:
         print(f"{name}: {', '.join(operations) or 'none'}")
     if not has_warmup:
         print("there is no warm-up in it: tensorflow-serving-api, which has its form, is not installed")
+
+
+def _takes_pairs(loaded: Source) -> bool:
+    """Whether texts come in pairs: by flag, or as the model was fine-tuned.
+
+    Raises:
+        InputError: it is a classifier, and nothing tells.
+    """
+    pairs = loaded.about.get(PAIRS) if FLAGS.pairs is None else FLAGS.pairs
+    if pairs is None and loaded.model.head.kind == "classifier":
+        raise InputError(
+            f"nothing tells whether --model={FLAGS.model} takes single texts or pairs: give --nopairs or --pairs"
+        )
+    return bool(pairs)
 
 
 def _compare_graph(directory: str, graph: Any, loaded: Any, parts: Any) -> list[str]:
@@ -98,13 +112,12 @@ def write_runtime_file() -> None:
     """Writes the next version of a model for another runtime, once it is compared with the model, and says how far."""
     from albert_tf.exporting import saved_model, source, version_directories
     from albert_tf.exporting.runtimes import runtime_export
-    from albert_tf.pipelines.pipeline import PAIRS
 
     runtime_export.check_weights(FLAGS.format, FLAGS.weights)
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
     if loaded.tokenizer is None:
         raise InputError(f"--model={FLAGS.model} has no vocabulary: albert_tf.convert with --vocabulary puts one there")
-    pairs = loaded.about.get(PAIRS, False) if FLAGS.pairs is None else FLAGS.pairs
+    pairs = bool(loaded.about.get(PAIRS) if FLAGS.pairs is None else FLAGS.pairs)
     length = FLAGS.max_seq_length
     parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, max_seq_length=length, pairs=pairs)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)

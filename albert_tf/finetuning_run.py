@@ -37,8 +37,10 @@ from albert_tf.formats.reading import read_checkpoint
 from albert_tf.formats.training_run import CHECKPOINTS
 from albert_tf.predicting import Predictor
 from albert_tf.pretrained_model import PretrainedModel
+from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
+from albert_tf.tasks.examples import come_in_pairs
 from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
 
@@ -249,7 +251,10 @@ def _selection(
 
 
 def _save(job: Job, model: PretrainedModel, directory: str, about: Mapping[str, Any]) -> None:
-    task = {"task": job.task.name, "title": job.task.title, "metrics": list(job.task.metrics)}
+    task: dict[str, Any] = {"task": job.task.name, "title": job.task.title, "metrics": list(job.task.metrics)}
+    pairs = come_in_pairs(job.training.split.examples)
+    if pairs is not None:
+        task[PAIRS] = pairs
     task_model.save(directory, model, job.tokenizer, job.kind, {**task, **about, **job.about})
 
 

@@ -10,6 +10,7 @@ from albert_tf.errors import InputError
 TASK_FILE = "task.json"
 MODEL = "model"  # the directory in the output directory of a run
 FORMAT = 1
+PAIRS = "pairs"  # in task.json: whether texts came in pairs
 
 
 def find(path: str) -> str | None:

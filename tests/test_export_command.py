@@ -230,6 +230,14 @@ def test_what_cannot_be_is_a_sentence(given, message, exported, monkeypatch):
     assert {path.name for path in base.iterdir()} == {"1", "models.config", "batching_parameters.txt"}
 
 
+def test_nothing_that_tells_of_pairs_is_an_error(tmp_path, monkeypatch):
+    model, tokenizer = make("AlbertForSequenceClassification")
+    task_model.save(str(tmp_path / "model"), model, tokenizer, kind_of(model), {})
+    with pytest.raises(InputError, match="takes single texts or pairs: give --nopairs or --pairs"):
+        run_here(monkeypatch, model=tmp_path / "model", output=tmp_path / "served")
+    assert not (tmp_path / "served").exists()
+
+
 def test_one_trace_serves_every_length():
     model, tokenizer = make("AlbertForSequenceClassification")
     parts = saved_model.make_parts(model, tokenizer, kind=kind_of(model))

@@ -89,6 +89,7 @@ def test_it_learns_and_keeps_the_best_step(whole_run):
     assert f"the model is that of step {best['step']} of {STEPS}" in text
     about = json.loads((output / "model/task.json").read_text())
     assert about["task"] == "text_file" and about["scores"] == report["scores"] and about["step"] == best["step"]
+    assert about["pairs"] is False
 
 
 def test_everything_is_where_the_end_says(whole_run):
@@ -310,7 +311,7 @@ def own_columns(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, dict[str
 def test_a_model_reads_the_columns_that_it_was_trained_on(driver, own_columns):
     output, given = own_columns
     about = json.loads((output / "model/task.json").read_text())
-    assert about["columns"] == {**OWN, "has_header": True}
+    assert about["columns"] == {**OWN, "has_header": True} and about["pairs"] is True
     assert json.loads((output / "run.json").read_text())["columns"] == about["columns"]
     expected = read_report(output)["scores"]
     text = driver.run(**given, do_eval="true", output_dir=output)

@@ -187,7 +187,7 @@ def test_a_forgotten_mask_is_found():
 @pytest.fixture
 def classifier(tmp_path):
     model, tokenizer = make("AlbertForSequenceClassification", labels=("no", "yes"))
-    task_model.save(str(tmp_path / "model"), model, tokenizer, kind_of(model), {"task": "text_file"})
+    task_model.save(str(tmp_path / "model"), model, tokenizer, kind_of(model), {"task": "text_file", "pairs": False})
     (tmp_path / "dev.tsv").write_text(
         "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
     )

@@ -21,6 +21,7 @@ from albert_tf.pipelines.learner import Batch, Learner
 from albert_tf.predicting import Predictor
 from albert_tf.pretrained_model import PretrainedModel
 from albert_tf.schedules import LearningRateSchedule
+from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks.examples import Example
@@ -29,7 +30,6 @@ from albert_tf.tokenizer import Tokenizer
 from albert_tf.training_step import CLIP_NORM
 
 PREDICTION_BATCH = 32
-PAIRS = "pairs"  # in task.json: whether texts came in pairs
 _HOLDS_AFTER_TRAINING = ("task", "title", "metrics", PAIRS)  # scores and the like were those of other weights
 
 

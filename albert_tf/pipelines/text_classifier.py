@@ -22,10 +22,11 @@ from albert_tf.pipelines.arguments import (
     validation_columns,
 )
 from albert_tf.pipelines.learner import Batch
-from albert_tf.pipelines.pipeline import PAIRS, PREDICTION_BATCH, Pipeline
+from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
+from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.texts import LABEL_IDS
-from albert_tf.tasks.examples import Example, TextExample, TextPrediction
+from albert_tf.tasks.examples import Example, TextExample, TextPrediction, come_in_pairs
 from albert_tf.tokenizer import Tokenizer
 
 Text = Union[str, "tuple[str, str]", "list[str]"]
@@ -132,8 +133,9 @@ class TextClassifier(Pipeline):
         self, examples: Sequence[Example], validation: Sequence[Example] | None = None, **arguments: Any
     ) -> Any:
         """See `Pipeline.fit_examples`; remembers whether the texts came in pairs."""
-        if examples and isinstance(examples[0], TextExample):
-            self.about[PAIRS] = examples[0].text_b is not None
+        pairs = come_in_pairs(examples)
+        if pairs is not None:
+            self.about[PAIRS] = pairs
         return super().fit_examples(examples, validation, **arguments)
 
     def evaluate(

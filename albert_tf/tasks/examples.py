@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -161,6 +161,12 @@ class TagPrediction:
 
 
 Prediction = Union[TextPrediction, ChoicePrediction, AnswerPrediction, TagPrediction]
+
+
+def come_in_pairs(examples: Sequence[Example]) -> bool | None:
+    """Whether texts are pairs, as the first one tells; None of other examples, and of none at all."""
+    first = examples[0] if examples else None
+    return first.text_b is not None if isinstance(first, TextExample) else None
 
 
 def fingerprint(examples: Iterable[Example]) -> str:
