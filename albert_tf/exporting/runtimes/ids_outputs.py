@@ -26,8 +26,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.exporting import classifier, forward, saved_model
-from albert_tf.head_config import REGRESSION
+from albert_tf.head_config import MULTI_LABEL, REGRESSION
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
+from albert_tf.task_kinds.answers import ANSWERABLE
 
 
 def keras_function(model: PretrainedModel | Any) -> Any:
@@ -57,6 +58,35 @@ def as_arrays(function: Any) -> Callable[[Mapping[str, np.ndarray]], dict[str, n
     return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
 
 
-def output_specs(function: Any) -> dict[str, tf.TensorSpec]:
-    """Of each output of `keras_function` its type and shape; None for B, and behind it for S."""
-    return dict(function.get_concrete_function().structured_outputs)
+def output_specs(model: PretrainedModel) -> dict[str, tf.TensorSpec]:
+    """Of each output of `keras_function` its type and shape, which no function is traced for; None for B and S."""
+    types = {"is_label": tf.bool, "start_top_index": tf.int32, "end_top_index": tf.int32}
+    return {name: tf.TensorSpec(shape, types.get(name, tf.float32)) for name, shape in _shapes(model).items()}
+
+
+def _shapes(model: Any) -> dict[str, list[int | None]]:
+    head, config = model.head, model.config
+    if head.kind == "encoder":
+        pooled = {} if model.pooler is None else {"pooled_output": [None, config.hidden_size]}
+        return {"sequence_output": [None, None, config.hidden_size], **pooled}
+    if head.kind == "classifier":
+        if head.problem == REGRESSION:
+            return {"value": [None]}
+        of_labels = [None, head.num_labels]
+        more = {"is_label": of_labels} if head.problem == MULTI_LABEL else {"probability": [None]}
+        return {"logits": of_labels, "probabilities": of_labels, **more}
+    if head.kind == "multiple_choice":
+        return {"logits": [None]}
+    if head.kind == "tagger":
+        return dict.fromkeys(("logits", "probabilities"), [None, None, head.num_labels])
+    if head.kind == "span":
+        return dict.fromkeys(("start_logits", "end_logits"), [None, None])
+    if head.kind == ANSWERABLE:
+        starts, ends = model.answerable_span.start_n_top, model.answerable_span.end_n_top
+        return {
+            "start_logits": [None, None],
+            "cls_logits": [None],
+            **dict.fromkeys(("start_top_log_probs", "start_top_index"), [None, starts]),
+            **dict.fromkeys(("end_top_log_probs", "end_top_index"), [None, starts * ends]),
+        }
+    return {"masked_lm_logits": [None, None, config.vocab_size]}

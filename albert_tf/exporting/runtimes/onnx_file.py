@@ -49,9 +49,8 @@ def onnx_model(model: PretrainedModel, weights: str = FLOAT32) -> Any:
         Network(graph, model.config, values), model.head, (search.start_n_top, search.end_n_top) if search else (0, 0)
     )
     made = head.outputs()
-    specs = ids_outputs.output_specs(ids_outputs.keras_function(model))
     outputs = {}
-    for name, spec in specs.items():
+    for name, spec in ids_outputs.output_specs(model).items():
         shape = [size or _SIZES[axis] for axis, size in enumerate(spec.shape)]
         outputs[name] = (made[name], spec.dtype.name, shape)
     return graph.model({name: _SIZES for name in ENCODER_INPUTS}, outputs)

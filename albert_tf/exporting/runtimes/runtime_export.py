@@ -127,13 +127,12 @@ def compare(
     Raises:
         InputError: a difference is beyond the bound, a file cannot be read, or has no labels.
     """
-    keras = ids_outputs.keras_function(parts.model)
     per_position = {
-        spec_name
-        for spec_name, spec in ids_outputs.output_specs(keras).items()
+        name
+        for name, spec in ids_outputs.output_specs(parts.model).items()
         if spec.shape.rank > 1 and spec.shape[1] is None
     }
-    model = ids_outputs.as_arrays(keras)
+    model = ids_outputs.as_arrays(ids_outputs.keras_function(parts.model))
     some = real_texts.real_texts(texts)
     features = check_inputs.features_of_texts(parts, some)
     found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)
