@@ -203,7 +203,9 @@ def test_a_newer_version_takes_over(half):
     states = {}
 
     def wait_for(version: str, state: str) -> None:
+        end = time.monotonic() + 60
         while states.get(version) != state:
+            assert time.monotonic() < end, states
             assert half.predict({"instances": [1.0]})[1]["predictions"][0] in (2.5, 4.5)
             _, answer = half.ask("GET", "/v1/models/half")
             states.update((about["version"], about["state"]) for about in answer["model_version_status"])
