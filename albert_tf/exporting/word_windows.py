@@ -43,7 +43,7 @@ def word_windows(word_sizes: tf.RaggedTensor, room: int, stride: int) -> WordWin
     strided = tf.searchsorted(starts, starts + stride, out_type=tf.int64)
     following = tf.minimum(window_ends, tf.maximum(words + 1, strided))
 
-    first = tf.sort(_chains(tf.unique(row_starts)[0], following, window_ends < row_ends))
+    first = _chains(row_starts, tf.where(window_ends < row_ends, following, tf.size(ends, tf.int64)))
     end = tf.gather(window_ends, first)
     has_next = end < tf.gather(row_ends, first)
     next_first = tf.roll(first, -1, 0)
@@ -54,14 +54,19 @@ def word_windows(word_sizes: tf.RaggedTensor, room: int, stride: int) -> WordWin
     return WordWindows(first, end, tf.where(is_first, first, tf.roll(end_own, 1, 0)), end_own)
 
 
-def _chains(begin: tf.Tensor, following: tf.Tensor, goes_on: tf.Tensor) -> tf.Tensor:
-    """All words that are reached: from each in `begin` to the following one for as long as the chain goes on."""
+def _chains(begin: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
+    """All words that are reached from those in `begin`, in order; T follows where a chain ends.
 
-    def step(reached: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        last = tf.gather(following, tf.boolean_mask(last, tf.gather(goes_on, last)))
-        return tf.concat([reached, last], 0), last
+    Each round doubles how many words ahead is looked, so that T words take the logarithm of T rounds.
+    """
+    total = tf.size(following, tf.int64)
+    ahead = tf.concat([following, [total]], 0)  # [T + 1]
+    is_reached = tf.scatter_nd(begin[:, tf.newaxis], tf.ones_like(begin), [total + 1])
 
-    any_length = tf.TensorShape([None])
-    return tf.while_loop(
-        lambda _, last: tf.size(last) > 0, step, (begin, begin), shape_invariants=(any_length, any_length)
-    )[0]
+    def step(is_reached: tf.Tensor, ahead: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        more = tf.boolean_mask(ahead, is_reached > 0)
+        is_reached = tf.tensor_scatter_nd_update(is_reached, more[:, tf.newaxis], tf.ones_like(more))
+        return is_reached, tf.gather(ahead, ahead)
+
+    is_reached, _ = tf.while_loop(lambda _, ahead: tf.reduce_any(ahead < total), step, (is_reached, ahead))
+    return tf.where(is_reached[:-1] > 0)[:, 0]
