@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.exporting import saved_model
+from albert_tf.exporting import blocks, saved_model
 from tests import exported_models, toy_vocabulary
 from tests.exported_models import HEADS, kind_of, make
 
@@ -69,6 +69,19 @@ def answers(tmp_path_factory):
         together, alone = next(replies), [next(replies) for _ in range(alone_of(name))]
         found[name] = (*models[name], together, alone, next(replies), next(replies) if name in EMBEDDED else None)
     return found
+
+
+@pytest.mark.parametrize("count", [0, 31, 64, 70])
+def test_no_more_rows_are_read_at_a_time_than_a_block_has(count):
+    def model(inputs, training):
+        rows = tf.shape(inputs["input_ids"])[0]
+        return {"rows": tf.fill([rows], rows), "ids": inputs["input_ids"]}
+
+    ids = tf.reshape(tf.range(3 * count), [count, 3])
+    for function in (blocks.head_outputs, tf.function(blocks.head_outputs, autograph=False)):
+        outputs = function(model, {"input_ids": ids})
+        assert outputs["rows"].numpy().tolist() == [min(32, count - row // 32 * 32) for row in range(count)]
+        np.testing.assert_array_equal(outputs["ids"], ids)
 
 
 @pytest.mark.parametrize("name", HEADS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from albert_tf.answer_metrics import NO_WINDOW
-from albert_tf.exporting import forward
+from albert_tf.exporting import blocks, forward
 from albert_tf.exporting.parts import HeadSignatures, Outputs, Parts, TextInput
 from albert_tf.task_kinds.answers import ANSWERABLE
 
@@ -32,16 +32,18 @@ def signatures(parts: Parts) -> HeadSignatures:
         in_context = inputs["segment_ids"] * inputs["input_mask"]
         is_last = in_context > tf.concat([in_context[:, 1:], tf.zeros_like(in_context[:, :1])], axis=1)
         is_first = tf.range(tf.shape(in_context)[1]) == 0
-        return _head_outputs(parts, inputs, ((in_context > 0) & ~is_last) | is_first)
+        outputs: Outputs = forward.head_outputs(
+            parts.model, _head_inputs(parts, inputs, ((in_context > 0) & ~is_last) | is_first)
+        )
+        return outputs
 
     return HeadSignatures(of_ids, None if parts.given_tokenizer is None else _TextAnswers(parts), _INPUTS)
 
 
-def _head_outputs(parts: Parts, inputs: dict[str, tf.Tensor], answer_mask: tf.Tensor) -> Outputs:
+def _head_inputs(parts: Parts, inputs: dict[str, tf.Tensor], answer_mask: tf.Tensor) -> dict[str, tf.Tensor]:
     if parts.head.kind == ANSWERABLE:
-        inputs = {**inputs, "p_mask": tf.cast(~answer_mask, tf.int32)}
-    outputs: Outputs = forward.head_outputs(parts.model, inputs)
-    return outputs
+        return {**inputs, "p_mask": tf.cast(~answer_mask, tf.int32)}
+    return inputs
 
 
 class _TextAnswers:
@@ -59,7 +61,7 @@ class _TextAnswers:
         pieces = parts.encode_with_offsets(code_points)
         question_pieces = parts.tokenize(questions)
         windows = answer_windows.answer_windows(question_pieces, pieces, parts.tokenizer, settings, _LEAST_LENGTH)
-        outputs = _head_outputs(parts, windows.inputs, windows.answer_mask)
+        outputs = blocks.head_outputs(parts.model, _head_inputs(parts, windows.inputs, windows.answer_mask))
         is_cut = question_pieces.row_lengths() > settings.max_query_length
         if parts.head.kind == ANSWERABLE:
             return {**self._answerable(outputs, windows, pieces, decoded), "is_cut": is_cut}

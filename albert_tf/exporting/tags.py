@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_tf import sequences, sequences_graph
-from albert_tf.exporting import forward
+from albert_tf.exporting import blocks, forward
 from albert_tf.exporting.parts import HeadSignatures, Outputs, Parts, TextInput
 from albert_tf.exporting.word_windows import word_windows
 from albert_tf.task_kinds.arrays import label_names
@@ -96,7 +96,7 @@ def _word_logits(parts: Parts, words: Words) -> tuple[tf.Tensor, tf.Tensor]:
     starts = tf.gather(kept.row_splits, windows.first)
     inside = tf.ragged.range(starts, tf.gather(kept.row_splits, windows.end))
     inputs = sequences_graph.assemble(inside.with_values(tf.gather(kept.values, inside.values)), None, parts.tokenizer)
-    logits = forward.head_outputs(parts.model, inputs)  # [windows,S,C]
+    logits = blocks.head_outputs(parts.model, inputs)  # [windows,S,C]
     own = tf.ragged.range(windows.first_own, windows.end_own)
     rows = own.value_rowids()
     positions = 1 + tf.gather(kept.row_splits, own.values) - tf.gather(starts, rows)
