@@ -91,7 +91,8 @@ class TextVectors:
             made.input_ids, made.sizes, made.first_sizes, np.arange(len(texts), dtype=np.int32), cut=cut
         )
         result = np.zeros((len(texts), self.width), np.float32)
-        for batch in Batches(features, self._batch_size, bucket_lengths(self.max_seq_length)).evaluation():
+        at_once = max(1, min(self._batch_size, len(texts)))  # a batch is filled up, and a few rows shall cost a few
+        for batch in Batches(features, at_once, bucket_lengths(self.max_seq_length)).evaluation():
             values = self._vectors(batch["input_ids"], batch["input_mask"], batch["segment_ids"]).numpy()
             is_text = batch[ROW] >= 0
             result[batch[ROW][is_text]] = values[is_text]

@@ -91,6 +91,15 @@ def test_pairs_are_one_sequence(model, tokenizer):
     assert vectors.cut == 1
 
 
+def test_a_batch_is_no_larger_than_what_is_asked(model, tokenizer, monkeypatch):
+    vectors = TextVectors(model, tokenizer, max_seq_length=LENGTH, batch_size=8)
+    shapes, of_batch = [], vectors._vectors
+    monkeypatch.setattr(vectors, "_vectors", lambda ids, *more: [shapes.append(ids.shape[0]), of_batch(ids, *more)][1])
+    for count in (1, 3, 20):
+        vectors(["red door"] * count)
+    assert shapes == [1, 3, 8, 8, 8]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [({"pooling": "max"}, "must be one of pooled, mean, cls"), ({"max_seq_length": 33}, "has 32 positions")],
