@@ -19,7 +19,13 @@ def read_request(body: bytes, backend: Backend, max_rows: int) -> tuple[Request,
     Raises:
         RequestError: it is no JSON, not of the API's form, not what the signature takes, or has too many rows.
     """
-    values = _object(body)
+    try:
+        return _read(_object(body), backend, max_rows)
+    except RecursionError as error:
+        raise RequestError(400, "JSON Parse error: there are too many lists within lists") from error
+
+
+def _read(values: dict[str, Any], backend: Backend, max_rows: int) -> tuple[Request, bool]:
     signature = values.get(SIGNATURE_NAME) or DEFAULT_SIGNATURE
     if not isinstance(signature, str):
         raise RequestError(400, f"{SIGNATURE_NAME} must be a string")
@@ -87,7 +93,7 @@ def _object(body: bytes) -> dict[str, Any]:
         values = json.loads(body.decode())
     except UnicodeDecodeError as error:
         raise RequestError(400, f"JSON Parse error: the byte at offset {error.start} is not UTF-8") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RequestError(400, f"JSON Parse error: {error}") from error
     if not isinstance(values, dict):
         raise RequestError(400, "the request must be a JSON object")

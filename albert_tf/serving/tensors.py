@@ -14,6 +14,7 @@ from albert_tf.serving.backend import RequestError, TensorInfo
 BASE64 = "b64"
 _BYTES_SUFFIX = "_bytes"
 _MOST_SHORT_NUMBERS = 4096  # of an array whose floats are written in their shortest form
+_MOST_DIMENSIONS = 32  # NumPy's arrays have no more
 _STRING = "DT_STRING"
 _KINDS: dict[str, tuple[Any, tuple[type, ...]]] = {
     "DT_STRING": (object, (str, bytes)),
@@ -42,6 +43,10 @@ def to_array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
     while isinstance(inner, list):
         shape.append(len(inner))
         inner = inner[0] if inner else None
+    if len(shape) > _MOST_DIMENSIONS:
+        raise RequestError(
+            400, f"{name} has lists within lists of {len(shape)} levels, but must have {list(info.shape)}"
+        )
     flat: list[Any] = []
     _flatten(value, shape, 0, flat, name)
     if len(shape) != len(info.shape) or any(size not in (-1, found) for size, found in zip(info.shape, shape)):
