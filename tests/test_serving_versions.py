@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.serving import loading, rest
-from albert_tf.serving.backend import Request, RequestError
+from albert_tf.serving.backend import Request, RequestError, RowError
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.versions import Versions
 
@@ -93,6 +93,32 @@ def test_what_was_asked_of_the_old_version_is_answered_by_it():
         await until(lambda: names(versions) == {5: "AVAILABLE", 3: "END"})
         watcher.cancel()
         await versions.close()
+
+    asyncio.run(run())
+
+
+class Picky(Fake):
+    """Finds a row wrong only when it answers."""
+
+    def split(self, request, start, stop):
+        return request._replace(rows=stop - start, data=request.data[start:stop])
+
+    def run(self, requests):
+        for request in requests:
+            if "wrong" in request.data:
+                raise RowError(request.data.index("wrong"), "it is wrong")
+        return [{"row": list(request.data)} for request in requests]
+
+
+def test_a_wrong_row_of_a_large_request_is_told_by_its_own_place():
+    async def run() -> None:
+        batcher = make_batcher(Picky(1))
+        rows = [str(row) for row in range(10)]
+        assert (await batcher.answer(Request("", 10, rows)))["row"] == rows
+        rows[6] = "wrong"
+        with pytest.raises(RequestError, match="instance 6: it is wrong"):
+            await batcher.answer(Request("", 10, rows))
+        await batcher.close()
 
     asyncio.run(run())
 

@@ -19,6 +19,15 @@ class RequestError(Exception):
         self.message = message
 
 
+class RowError(RequestError):
+    """One row is not what the model reads: its place in the request that was given, and what is wrong with it."""
+
+    def __init__(self, row: int, problem: str):
+        super().__init__(400, f"instance {row}: {problem}")
+        self.row = row
+        self.problem = problem
+
+
 class TensorInfo(NamedTuple):
     """A tensor of a signature: TensorFlow's name of its type, its shape (-1 where it differs), and its name inside."""
 

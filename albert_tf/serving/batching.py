@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
-from albert_tf.serving.backend import Backend, Columns, Request, RequestError
+from albert_tf.serving.backend import Backend, Columns, Request, RequestError, RowError
 
 _UNAVAILABLE = 503
 
@@ -75,11 +75,9 @@ class Batcher:
         most = self._max_batch_rows
         if request.rows <= most or not request.can_split:
             return await self._enqueue(request)
-        parts = [
-            self._backend.split(request, start, min(start + most, request.rows))
-            for start in range(0, request.rows, most)
-        ]
-        answers = await asyncio.gather(*map(self._enqueue, parts))
+        starts = range(0, request.rows, most)
+        parts = [self._backend.split(request, start, min(start + most, request.rows)) for start in starts]
+        answers = await asyncio.gather(*map(_of_part, [self._enqueue(part) for part in parts], starts))
         return {name: [value for answer in answers for value in answer[name]] for name in answers[0]}
 
     async def close(self) -> None:
@@ -164,3 +162,11 @@ class Batcher:
         for waiting, answer in zip(batch, answers):
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
+
+
+async def _of_part(answer: asyncio.Future[Columns], start: int) -> Columns:
+    """The answer to the rows of a larger request from `start` on; a wrong row is told by its place in that."""
+    try:
+        return await answer
+    except RowError as error:
+        raise RowError(start + error.row, error.problem) from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf.answering.answerer import STRING, Answerer, BadInstance, checked, described
-from albert_tf.serving.backend import DEFAULT_SIGNATURE, Columns, Request, RequestError, Signature, TensorInfo
+from albert_tf.serving.backend import DEFAULT_SIGNATURE, Columns, Request, RequestError, RowError, Signature, TensorInfo
 
 _BAD_REQUEST = 400
 
@@ -54,7 +54,7 @@ class PortableBackend:
         try:
             answers = self._answerer.answers([row for request in requests for row in request.data])
         except BadInstance as error:
-            raise RequestError(_BAD_REQUEST, str(error)) from error
+            raise RowError(error.index, error.problem) from error
         results, start = [], 0
         for request in requests:
             some = answers[start : start + request.rows]
@@ -66,7 +66,7 @@ class PortableBackend:
         try:
             checked(instances, self._answerer.forms)
         except BadInstance as error:
-            raise RequestError(_BAD_REQUEST, str(error)) from error
+            raise RowError(error.index, error.problem) from error
         return Request(DEFAULT_SIGNATURE, len(instances), instances)
 
     def _instance(self, instance: Any) -> dict[str, Any]:
