@@ -77,6 +77,9 @@ class Served:
         return errors
 
 
+SIGNATURES = ("serving_default", "two", "single", "unlike", "any_rank")
+
+
 class Half(tf.Module):
     """A SavedModel that is not ours: the one of TensorFlow Serving's documentation, with further signatures."""
 
@@ -101,12 +104,21 @@ class Half(tf.Module):
     def single(self, x):
         return {"y": x * 2.0}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+    def unlike(self, x):
+        """Outputs of other sizes than the rows."""
+        return {"sum": tf.reduce_sum(x), "larger": tf.boolean_mask(x, x > 1)}
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32, name="x")])
+    def any_rank(self, x):
+        return {"y": x + 1.0}
+
 
 def write_versions(directory) -> str:
     """Two versions, and one that is not complete yet."""
     for version, added in (("9", 1.0), ("10", 2.0)):
         half = Half(added)
-        signatures = {name: getattr(half, name) for name in ("serving_default", "two", "single")}
+        signatures = {name: getattr(half, name) for name in SIGNATURES}
         tf.saved_model.save(half, os.path.join(directory, version), signatures)
     os.makedirs(os.path.join(directory, "11"))
     return str(directory)
@@ -164,6 +176,23 @@ def test_several_inputs_and_outputs(half):
     assert (status, answer["outputs"]["sum"], answer["outputs"]["words"]) == (200, [3, 7], ["a", "b"])
 
 
+def test_outputs_without_a_value_for_each_row(half):
+    answer = half.predict({"signature_name": "unlike", "inputs": [1.0, 2.0, 3.0]})
+    assert answer == (200, {"outputs": {"sum": 6.0, "larger": [2.0, 3.0]}})
+    status, answer = half.predict({"signature_name": "unlike", "instances": [1.0, 2.0, 3.0]})
+    assert status == 400 and "not one value for each row" in answer["error"]
+
+
+def test_a_rank_that_is_not_known_is_any(half):
+    for x in (1.0, [1.0], [[1.0, 2.0]]):
+        assert half.predict({"signature_name": "any_rank", "inputs": x}) == (
+            200, {"outputs": (np.array(x) + 1).tolist()}
+        )  # fmt: skip
+    assert half.predict({"signature_name": "any_rank", "instances": [[1.0], [2.0]]}) == (
+        200, {"predictions": [[2.0], [3.0]]}
+    )  # fmt: skip
+
+
 def test_status_and_metadata(half):
     about = {"version": "10", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     for path in ("/v1/models/half", "/v1/models/half/versions/10"):
@@ -171,7 +200,8 @@ def test_status_and_metadata(half):
     status, answer = half.ask("GET", "/v1/models/half/metadata")
     assert status == 200 and answer["model_spec"] == {"name": "half", "signature_name": "", "version": "10"}
     signatures = answer["metadata"]["signature_def"]["signature_def"]
-    assert set(signatures) == {"serving_default", "two", "single"}
+    assert set(signatures) == set(SIGNATURES)
+    assert signatures["any_rank"]["inputs"]["x"]["tensor_shape"] == {"dim": [], "unknown_rank": True}
     assert signatures["serving_default"]["inputs"]["x"]["dtype"] == "DT_FLOAT"
     ids = signatures["two"]["inputs"]["ids"]
     assert ids["dtype"] == "DT_INT32" and [size["size"] for size in ids["tensor_shape"]["dim"]] == ["-1", "-1"]
@@ -394,7 +424,7 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, path, mess
 
 def rows_of(backend, instances) -> list[dict]:
     columns = backend.run([backend.from_rows("serving_default", instances)])[0]
-    return rest.answer(columns, is_rows=True)["predictions"]
+    return rest.answer(columns, True, len(instances))["predictions"]
 
 
 INSTANCES = {

@@ -107,7 +107,7 @@ class Picky(Fake):
         for request in requests:
             if "wrong" in request.data:
                 raise RowError(request.data.index("wrong"), "it is wrong")
-        return [{"row": list(request.data)} for request in requests]
+        return [{"row": [row for row in request.data if row != "dropped"]} for request in requests]
 
 
 def test_a_wrong_row_of_a_large_request_is_told_by_its_own_place():
@@ -117,6 +117,9 @@ def test_a_wrong_row_of_a_large_request_is_told_by_its_own_place():
         assert (await batcher.answer(Request("", 10, rows)))["row"] == rows
         rows[6] = "wrong"
         with pytest.raises(RequestError, match="instance 6: it is wrong"):
+            await batcher.answer(Request("", 10, rows))
+        rows[6] = "dropped"
+        with pytest.raises(RequestError, match="not one value for each row"):
             await batcher.answer(Request("", 10, rows))
         await batcher.close()
 

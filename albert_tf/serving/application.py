@@ -154,7 +154,7 @@ class Server:
             columns = await asyncio.wait_for(version.batcher.answer(asked), settings.answer_seconds)
         except asyncio.TimeoutError as error:
             raise RequestError(504, f"there was no answer within {settings.answer_seconds:g} s") from error
-        answer = rest.answer(columns, is_rows)
+        answer = rest.answer(columns, is_rows, asked.rows)
         if asked.rows > settings.max_batch_rows:
             return web.Response(body=await _beside(_json, answer), content_type="application/json")
         return web.Response(body=_json(answer), content_type="application/json")

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 DEFAULT_SIGNATURE = "serving_default"
+NO_ROWS = "an output has not one value for each row: ask in the column form ('inputs'), and for fewer rows"
 
 Columns = dict[str, Any]  # output to its values, a list with one for each row
 
@@ -29,10 +30,16 @@ class RowError(RequestError):
 
 
 class TensorInfo(NamedTuple):
-    """A tensor of a signature: TensorFlow's name of its type, its shape (-1 where it differs), and its name inside."""
+    """A tensor of a signature.
+
+    Attributes:
+        type: TensorFlow's name of it.
+        shape: with -1 where a size differs; None where even the rank does.
+        name: inside the model.
+    """
 
     type: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
     name: str
 
 
@@ -41,6 +48,11 @@ class Signature(NamedTuple):
 
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+
+
+def has_rows(columns: Columns, rows: int) -> bool:
+    """Whether each output is a list with a value for each of so many rows."""
+    return all(isinstance(values, list) and len(values) == rows for values in columns.values())
 
 
 class Request(NamedTuple):

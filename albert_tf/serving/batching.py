@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
-from albert_tf.serving.backend import Backend, Columns, Request, RequestError, RowError
+from albert_tf.serving.backend import NO_ROWS, Backend, Columns, Request, RequestError, RowError, has_rows
 
 _UNAVAILABLE = 503
 
@@ -78,6 +78,8 @@ class Batcher:
         starts = range(0, request.rows, most)
         parts = [self._backend.split(request, start, min(start + most, request.rows)) for start in starts]
         answers = await asyncio.gather(*map(_of_part, [self._enqueue(part) for part in parts], starts))
+        if not all(has_rows(answer, part.rows) for answer, part in zip(answers, parts)):
+            raise RequestError(400, NO_ROWS)
         return {name: [value for answer in answers for value in answer[name]] for name in answers[0]}
 
     async def close(self) -> None:

@@ -81,7 +81,7 @@ def page(backend: Backend, name: str) -> str:
     inputs = backend.signatures[DEFAULT_SIGNATURE].inputs
     example = backend.examples.get(DEFAULT_SIGNATURE, {})
     types = {
-        key: "json" if info.type != "DT_STRING" else "list" if len(info.shape) > 1 else "text"
+        key: "json" if info.type != "DT_STRING" else "list" if len(info.shape or ()) > 1 else "text"
         for key, info in inputs.items()
     }
     hints = {"json": "as JSON", "list": "one a line", "text": ""}

@@ -6,7 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.serving.backend import DEFAULT_SIGNATURE, Backend, Columns, Request, RequestError, TensorInfo
+from albert_tf.serving.backend import (
+    DEFAULT_SIGNATURE,
+    NO_ROWS,
+    Backend,
+    Columns,
+    Request,
+    RequestError,
+    TensorInfo,
+    has_rows,
+)
 from albert_tf.serving.versions import State
 
 INSTANCES, INPUTS, SIGNATURE_NAME = "instances", "inputs", "signature_name"
@@ -48,8 +57,14 @@ def _read(values: dict[str, Any], backend: Backend, max_rows: int) -> tuple[Requ
     return request, is_rows
 
 
-def answer(columns: Columns, is_rows: bool) -> dict[str, Any]:
-    """The body of the answer; the name of an output that is alone is left out."""
+def answer(columns: Columns, is_rows: bool, rows: int) -> dict[str, Any]:
+    """The body of the answer; the name of an output that is alone is left out.
+
+    Raises:
+        RequestError: it shall be in the row form, but an output has not one value for each of the rows.
+    """
+    if is_rows and not has_rows(columns, rows):
+        raise RequestError(400, NO_ROWS)
     alone = next(iter(columns.values())) if len(columns) == 1 else None
     if not is_rows:
         return {"outputs": columns if alone is None else alone}
@@ -114,7 +129,10 @@ def _tensors(tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:
     return {
         name: {
             "dtype": info.type,
-            "tensor_shape": {"dim": [{"size": str(size), "name": ""} for size in info.shape], "unknown_rank": False},
+            "tensor_shape": {
+                "dim": [{"size": str(size), "name": ""} for size in info.shape or ()],
+                "unknown_rank": info.shape is None,
+            },
             "name": info.name,
         }
         for name, info in tensors.items()

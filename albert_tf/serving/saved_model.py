@@ -13,7 +13,7 @@ from absl import logging
 from tensorflow.core.framework import types_pb2
 
 from albert_tf.errors import InputError
-from albert_tf.serving.backend import DEFAULT_SIGNATURE, Columns, Request, RequestError, Signature, TensorInfo
+from albert_tf.serving.backend import DEFAULT_SIGNATURE, NO_ROWS, Columns, Request, RequestError, Signature, TensorInfo
 from albert_tf.serving.tensors import BASE64, to_array, to_json
 
 SAVED_MODEL_FILE = "saved_model.pb"
@@ -115,7 +115,7 @@ class SavedModelBackend:
             return [{name: to_json(_array(value), name) for name, value in values.items()}]
         rows = sum(request.rows for request in requests)
         if any(np.shape(value)[:1] != (rows,) for value in values.values()):
-            raise RequestError(400, "an output has not one value for each row")
+            raise RequestError(400, NO_ROWS)
         results, start = [], 0
         for request in requests:
             stop = start + request.rows
@@ -131,7 +131,9 @@ class SavedModelBackend:
         if count is None and must_be_rows:
             raise RequestError(400, "the inputs of an instance do not have one row each")
         has_rows = count is not None and all(
-            info.shape[:1] == (-1,) for tensors in self.signatures[signature] for info in tensors.values()
+            info.shape is not None and info.shape[:1] == (-1,)
+            for tensors in self.signatures[signature]
+            for info in tensors.values()
         )
         if not has_rows:
             return Request((signature, object()), count or 1, arrays, can_split=False)
@@ -157,9 +159,9 @@ def _signature(function: Any) -> Signature:
 
 
 def _info(spec: Any, name: str) -> TensorInfo:
-    shape = [] if spec.shape.rank is None else spec.shape.as_list()
     type_ = types_pb2.DataType.Name(tf.as_dtype(spec.dtype).as_datatype_enum)
-    return TensorInfo(type_, tuple(-1 if size is None else size for size in shape), f"{name}:0")
+    shape = None if spec.shape.rank is None else tuple(-1 if size is None else size for size in spec.shape.as_list())
+    return TensorInfo(type_, shape, f"{name}:0")
 
 
 def _array(value: Any) -> np.ndarray:

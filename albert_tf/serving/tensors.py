@@ -44,13 +44,12 @@ def to_array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
         shape.append(len(inner))
         inner = inner[0] if inner else None
     if len(shape) > _MOST_DIMENSIONS:
-        raise RequestError(
-            400, f"{name} has lists within lists of {len(shape)} levels, but must have {list(info.shape)}"
-        )
+        raise RequestError(400, f"{name} has lists within lists of {len(shape)} levels")
     flat: list[Any] = []
     _flatten(value, shape, 0, flat, name)
-    if len(shape) != len(info.shape) or any(size not in (-1, found) for size, found in zip(info.shape, shape)):
-        raise RequestError(400, f"{name} has the shape {shape}, but must have {list(info.shape)}")
+    wanted = shape if info.shape is None else list(info.shape)
+    if len(shape) != len(wanted) or any(size not in (-1, found) for size, found in zip(wanted, shape)):
+        raise RequestError(400, f"{name} has the shape {shape}, but must have {wanted}")
     values = [_scalar(each, info.type, types, name) for each in flat]
     if np.issubdtype(dtype, np.integer):
         limits = np.iinfo(dtype)
