@@ -488,6 +488,15 @@ def test_a_saved_model_answers_as_the_directory_it_is_from(tmp_path, name):
             assert other[key] == (pytest.approx(value, abs=1e-4) if isinstance(value, float) else value), key
 
 
+@pytest.mark.parametrize("is_rows", [True, False])
+def test_an_answer_in_pieces_is_the_same(is_rows):
+    columns = {"a b": [[[1.5, 2], [3, None]], [[], [4]]], "é": ['x"', "ü"], "n": [True, {"b64": "eA=="}]}
+    answer = rest.answer(columns, is_rows, 2)
+    assert rest.encoded(answer) == json.dumps(answer, ensure_ascii=False).encode()
+    assert json.loads(rest.encoded(answer)) == answer
+    assert rest.count(columns) == 8 + 2 + 2 and rest.count({"y": []}) == 0
+
+
 def test_settings_and_names_are_checked():
     with pytest.raises(InputError, match="max_batch_rows is 0, but must be at least 1"):
         Settings(max_batch_rows=0)

@@ -24,6 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _MODEL = r"/v1/models/{name:[^/:]+}"
 _VERSION = r"/versions/{version:[^/:]+}"
 _LARGE_BODY = 1 << 16  # is parsed beside the event loop
+_LARGE_ANSWER = 1 << 12  # values; is written beside it
 _NOT_SERVED = 501
 _CLIENT_LEFT = 499  # in metrics alone; nobody is there to be told
 
@@ -155,9 +156,9 @@ class Server:
         except asyncio.TimeoutError as error:
             raise RequestError(504, f"there was no answer within {settings.answer_seconds:g} s") from error
         answer = rest.answer(columns, is_rows, asked.rows)
-        if asked.rows > settings.max_batch_rows:
-            return web.Response(body=await _beside(_json, answer), content_type="application/json")
-        return web.Response(body=_json(answer), content_type="application/json")
+        if rest.count(columns) > _LARGE_ANSWER:
+            return web.Response(body=await _beside(rest.encoded, answer), content_type="application/json")
+        return _response(answer)
 
     async def _not_served(self, request: web.Request) -> web.Response:
         raise RequestError(_NOT_SERVED, "the APIs classify and regress are not served: ask for predict")

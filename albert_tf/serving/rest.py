@@ -19,6 +19,7 @@ from albert_tf.serving.backend import (
 from albert_tf.serving.versions import State
 
 INSTANCES, INPUTS, SIGNATURE_NAME = "instances", "inputs", "signature_name"
+_LEVELS = 4  # of an answer that are taken apart: its object, rows, outputs, and their first dimension
 _KEYS = (INSTANCES, INPUTS, SIGNATURE_NAME)
 
 
@@ -71,6 +72,32 @@ def answer(columns: Columns, is_rows: bool, rows: int) -> dict[str, Any]:
     if alone is not None:
         return {"predictions": alone}
     return {"predictions": [dict(zip(columns, values)) for values in zip(*columns.values())]}
+
+
+def count(columns: Columns) -> int:
+    """About how many values there are, as the first of each list tells."""
+    total = 0
+    for values in columns.values():
+        size = 1
+        while isinstance(values, list):
+            size *= len(values)
+            values = values[0] if values else None
+        total += size
+    return total
+
+
+def encoded(answer: Any, levels: int = _LEVELS) -> bytes:
+    """An answer as JSON, in pieces: while it writes one, `json` lets no other thread work."""
+    return _text(answer, levels).encode()
+
+
+def _text(value: Any, levels: int) -> str:
+    if levels and isinstance(value, dict):
+        pairs = (f"{_text(name, 0)}: {_text(each, levels - 1)}" for name, each in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if levels and isinstance(value, list):
+        return "[" + ", ".join(_text(each, levels - 1) for each in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def status(states: Mapping[int, State]) -> dict[str, Any]:
