@@ -146,6 +146,30 @@ def test_a_version_that_does_not_load_is_told_of(caplog):
     assert "version 4 of m was not loaded, version 3 stays: version 4 is damaged" in caplog.text
 
 
+def test_the_search_goes_on_whatever_goes_wrong(caplog):
+    class Failing(FakeDirectory):
+        failures = [OSError("no such place"), ValueError("what is this?")]
+
+        def wanted(self, current):
+            if self.failures:
+                raise self.failures.pop()
+            return super().wanted(current)
+
+    async def run() -> None:
+        old, new, directory = Fake(3), Fake(5), Failing()
+        for backend in (old, new):
+            backend.may_answer.set()
+        versions = Versions(old, "m", make_batcher, lambda backend: None)
+        watcher = asyncio.get_running_loop().create_task(versions.watch(directory, 0.01))
+        directory.waiting.append(new)
+        await until(lambda: versions.current.backend is new)
+        watcher.cancel()
+        await versions.close()
+
+    asyncio.run(run())
+    assert "cannot look for versions of m: no such place" in caplog.text and "what is this?" in caplog.text
+
+
 def test_the_newest_version_is_wanted_and_a_damaged_one_when_it_changes(tmp_path, monkeypatch):
     def put(version: str, content: str = "") -> None:
         (tmp_path / version).mkdir(exist_ok=True)

@@ -128,11 +128,12 @@ class Versions:
             await asyncio.sleep(seconds)
             try:
                 number = await loop.run_in_executor(None, directory.wanted, self.current.backend.version)
+                if number is not None:
+                    await self._replace(directory, number)
             except OSError as error:
                 logging.error("cannot look for versions of %s: %s", self._name, error)
-                continue
-            if number is not None:
-                await self._replace(directory, number)
+            except Exception:  # of whatever kind: it would end the search unseen
+                logging.exception("the search for versions of %s failed, and goes on", self._name)
 
     async def close(self) -> None:
         """Ends all of them; nothing may be waiting."""
