@@ -20,7 +20,7 @@ from absl import flags
 
 from albert_tf import export, task_model
 from albert_tf.errors import InputError
-from albert_tf.exporting import required_ops, saved_model, version_directories, warmup
+from albert_tf.exporting import required_ops, saved_model, serving_files, version_directories, warmup
 from tests import exported_models, source_files
 from tests.exported_models import kind_of, make
 
@@ -236,6 +236,13 @@ def test_nothing_that_tells_of_pairs_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="takes single texts or pairs: give --nopairs or --pairs"):
         run_here(monkeypatch, model=tmp_path / "model", output=tmp_path / "served")
     assert not (tmp_path / "served").exists()
+
+
+def test_settings_that_are_there_stay(tmp_path):
+    (tmp_path / "models.config").write_text("mine")
+    serving_files.write_samples(str(tmp_path), "pairs")
+    assert (tmp_path / "models.config").read_text() == "mine"
+    assert "max_batch_size" in (tmp_path / "batching_parameters.txt").read_text()
 
 
 def test_one_trace_serves_every_length():

@@ -48,6 +48,8 @@ def write_extra(directory: str) -> dict[str, list[str]]:
 
 
 def write_samples(base: str, name: str) -> None:
-    """Writes sample settings of a server into the directory of the versions, over earlier ones."""
-    storage.write_bytes(storage.join(base, MODELS_FILE), _MODELS.format(name=name).encode())
-    storage.write_bytes(storage.join(base, BATCHING_FILE), _BATCHING.encode())
+    """Writes sample settings of a server into the directory of the versions, unless it has some already."""
+    for file, content in ((MODELS_FILE, _MODELS.format(name=name)), (BATCHING_FILE, _BATCHING)):
+        path = storage.join(base, file)
+        if not storage.exists(path):
+            storage.write_bytes(path, content.encode())
