@@ -16,6 +16,8 @@ from typing import IO, Any
 from albert_tf import files, json_text
 from albert_tf.errors import InputError
 
+_LAST = "saved_model.pb"  # is copied behind all else
+
 
 def is_remote(path: str) -> bool:
     """Whether `path` is an address with a scheme, such as gs://bucket/name."""
@@ -192,8 +194,19 @@ def files_to_add(path: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         yield directory
         make_directory(path)
-        for name in sorted(os.listdir(directory)):
-            _gfile().copy(os.path.join(directory, name), join(path, name), overwrite=True)
+        _upload(directory, path)
+
+
+def _upload(directory: str, path: str) -> None:
+    """Copies all that is in a local directory; what a server waits for comes when everything else is there."""
+    found = []
+    for folder, folders, names in os.walk(directory):
+        inner = [] if folder == directory else os.path.relpath(folder, directory).split(os.sep)
+        for name in folders:
+            make_directory(join(path, *inner, name))
+        found += [[*inner, name] for name in names]
+    for names in sorted(found, key=lambda names: (names[-1] == _LAST, names)):
+        _gfile().copy(os.path.join(directory, *names), join(path, *names), overwrite=True)
 
 
 def copy_to_local(path: str, local: str) -> None:

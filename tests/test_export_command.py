@@ -238,6 +238,21 @@ def test_nothing_that_tells_of_pairs_is_an_error(tmp_path, monkeypatch):
     assert not (tmp_path / "served").exists()
 
 
+def test_versions_at_an_address(exported, monkeypatch):
+    """What a server looks for comes last, and all that it needs is there."""
+    written, copy = [], tf.io.gfile.copy
+    monkeypatch.setattr(tf.io.gfile, "copy", lambda a, b, overwrite: (written.append(b), copy(a, b, overwrite)))
+    given = {"model": exported[0].parent / "model", "output": "ram://exported", "ids_only": True}
+    run_here(monkeypatch, **given)
+    assert written[-1] == "ram://exported/1/saved_model.pb"
+    assert tf.io.gfile.exists("ram://exported/models.config")
+    ids = tf.constant([[2, 7, 3]])
+    function = tf.saved_model.load("ram://exported/1").signatures["ids"]
+    found = function(input_ids=ids, input_mask=tf.ones_like(ids), segment_ids=tf.zeros_like(ids))
+    assert found["probabilities"].shape == (1, 3)
+    assert version_directories.next_version("ram://exported") == 2
+
+
 def test_settings_that_are_there_stay(tmp_path):
     (tmp_path / "models.config").write_text("mine")
     serving_files.write_samples(str(tmp_path), "pairs")
