@@ -33,7 +33,10 @@ from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.tasks.examples import Example
 
 BOUNDS = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
-_OF_A_RANKING = ("end_top_log_probs",)  # of starts: where two are all but equally likely, theirs change places
+# Of whole numbers and truth values as many at least are the same: where two are all but equally likely, they change
+# places, and the ends that are followed from a start change with it. A mistake leaves hardly any.
+LEAST_EQUAL = {"float32": 0.95, "float16": 0.8, "bfloat16": 0.5, "int8": 0.25}
+_STARTS, _ENDS = "start_top_index", "end_top_log_probs"
 _NOT_ALLOWED = -1e29  # logits below it are those of positions that cannot be an answer
 
 
@@ -42,22 +45,30 @@ def differences(model: Function, export: Function, some: Iterable[Arrays], per_p
 
     Args:
         model: the one to compare with.
-        export: the other one; an output that only one of them has is passed over.
+        export: the other one.
         some: batches with `input_ids`, `input_mask` and `segment_ids`.
         per_position: the outputs [B,S,…], of which padding does not count.
 
     Returns:
         Output to `max_difference` and `relative_rms` of numbers, or `share_equal` of whole numbers and truth values.
+
+    Raises:
+        InputError: the export lacks an output, or has it in another shape.
     """
     found: dict[str, _Sums] = {}
     for batch in some:
         mask = batch["input_mask"].reshape(-1, batch["input_mask"].shape[-1]) > 0
         is_row = mask.any(axis=1)
         wanted, given = outputs_of(model, batch), outputs_of(export, batch)
-        for name in wanted:
-            if name in given and name not in _OF_A_RANKING:
-                chosen = mask if name in per_position else is_row
-                found.setdefault(name, _Sums()).add(wanted[name][chosen], given[name][chosen])
+        for name, values in wanted.items():
+            if name not in given or given[name].shape != values.shape:
+                there = f"of the shape {given[name].shape}" if name in given else "not in the export"
+                raise InputError(f"the output {name} is {there}, but must have the shape {values.shape}")
+            chosen = mask if name in per_position else is_row
+            if name == _ENDS:  # from one start and from another one they cannot be compared
+                is_same = wanted[_STARTS] == given[_STARTS]
+                chosen = chosen[:, np.newaxis] & np.repeat(is_same, values.shape[1] // is_same.shape[1], axis=1)
+            found.setdefault(name, _Sums()).add(values[chosen], given[name][chosen])
     return {name: sums.result() for name, sums in found.items()}
 
 
@@ -96,6 +107,11 @@ def check(found: Mapping[str, Mapping[str, float]], weights: str, what: str) -> 
         InputError: one is beyond it, or no number at all.
     """
     for name, values in found.items():
+        if values.get("share_equal", 1.0) < LEAST_EQUAL[weights]:
+            raise InputError(
+                f"{what} is not written: of its {name} {values['share_equal']:.0%} are the model's, and with {weights} "
+                f"at least {LEAST_EQUAL[weights]:.0%} should be"
+            )
         ratio = values.get("relative_rms", 0.0)
         if not ratio <= BOUNDS[weights]:
             raise InputError(
