@@ -16,6 +16,7 @@ from albert_tf.errors import InputError, run_main
 from albert_tf.task_file import PAIRS
 
 if TYPE_CHECKING:
+    from albert_tf.exporting.runtimes.runtime_export import Labelled
     from albert_tf.exporting.saved_model import export_saved_model
     from albert_tf.exporting.source import Source
 
@@ -57,12 +58,13 @@ def write_saved_model() -> None:
         pairs=tokenizer is not None and _takes_pairs(loaded),
         top_k=FLAGS.top_k,
     )
+    labelled = _labelled(loaded)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
     with version_directories.new_version(FLAGS.output, version) as directory:
         graph = saved_model.save(directory, parts, FLAGS.mixed_precision)
         ops = serving_files.write_extra(directory)
         has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
-        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), graph, loaded, parts)
+        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), graph, parts, labelled)
     serving_files.write_samples(FLAGS.output, FLAGS.name)
     print(f"wrote {os.path.join(FLAGS.output, str(version))}")
     print(graph_difference(loaded.model, graph).sentence(FLAGS.mixed_precision))
@@ -88,22 +90,28 @@ def _takes_pairs(loaded: Source) -> bool:
     return bool(pairs)
 
 
-def _compare_graph(directory: str, graph: Any, loaded: Any, parts: Any) -> list[str]:
+def _labelled(loaded: Source) -> Labelled | None:
+    """What --check_file has, read before anything is written."""
+    from albert_tf.exporting.runtimes import runtime_export
+
+    if FLAGS.ids_only and (FLAGS.check_texts or FLAGS.check_file):
+        raise InputError("--check_texts and --check_file need the vocabulary, and --ids_only leaves it out")
+    return runtime_export.read_labelled(FLAGS.check_file, loaded) if FLAGS.check_file else None
+
+
+def _compare_graph(directory: str, graph: Any, parts: Any, labelled: Labelled | None) -> list[str]:
     """What is said of the graph on texts or labelled examples, where there is a file of them."""
-    if not FLAGS.check_texts and not FLAGS.check_file:
+    if not FLAGS.check_texts and labelled is None:
         return []
     from albert_tf.exporting.runtimes import ids_outputs, runtime_export
 
-    if parts.given_tokenizer is None:
-        raise InputError("--check_texts and --check_file need the vocabulary, and --ids_only leaves it out")
     result = runtime_export.compare(
         directory,
         ids_outputs.as_arrays(ids_outputs.keras_function(graph)),
-        loaded,
         parts,
         FLAGS.mixed_precision,
         texts=FLAGS.check_texts,
-        labelled=FLAGS.check_file,
+        labelled=labelled,
     )
     return runtime_export.lines(result)
 
@@ -120,11 +128,12 @@ def write_runtime_file() -> None:
     pairs = bool(loaded.about.get(PAIRS) if FLAGS.pairs is None else FLAGS.pairs)
     length = FLAGS.max_seq_length
     parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, max_seq_length=length, pairs=pairs)
+    labelled = _labelled(loaded)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
     with version_directories.new_version(FLAGS.output, version) as directory:
         function = runtime_export.write(directory, FLAGS.format, loaded, parts, FLAGS.weights)
         result = runtime_export.compare(
-            directory, function, loaded, parts, FLAGS.weights, texts=FLAGS.check_texts, labelled=FLAGS.check_file
+            directory, function, parts, FLAGS.weights, texts=FLAGS.check_texts, labelled=labelled
         )
     print(f"wrote {os.path.join(FLAGS.output, str(version))}")
     for line in runtime_export.lines(result):

@@ -11,7 +11,7 @@ from albert_tf import finetuning_data, finetuning_flags, task_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning_data import Split, kind_of_split
 from albert_tf.head_config import HeadConfig
-from albert_tf.tasks import catalogue, choice_file, file_head, text_file
+from albert_tf.tasks import catalogue, choice_file, file_head, own_files, text_file
 from albert_tf.tasks.task import TRAIN, Task
 
 FLAGS = flags.FLAGS
@@ -33,29 +33,11 @@ def find_task(to_do: frozenset[str]) -> Task:
         columns = {**columns_of_model(), **columns}
     if columns.get("choice_columns") or name.startswith("choice") or _have_choices(columns):
         finetuning_flags.refuse_flags(_TEXT_COLUMNS, "have no place beside --choice_columns")
-        return choice_file.choice_file_task(
-            choice_file.ChoiceColumns(
-                choices=tuple(columns.get("choice_columns", ())),
-                passage=columns.get("passage_column"),
-                question=columns.get("question_column"),
-                label=columns.get("label_column"),
-                id=columns.get("id_column"),
-                first_label=columns.get("first_choice_label", 0),
-                has_header=columns.get("has_header"),
-            )
-        )
+        return own_files.choice_task(columns)
     finetuning_flags.refuse_flags(
         _CHOICE_COLUMNS, "need choices, and no columns have usual names for them: give --choice_columns"
     )
-    own = text_file.Columns(
-        columns.get("text_column"),
-        columns.get("text_b_column"),
-        columns.get("label_column"),
-        columns.get("id_column"),
-        columns.get("has_header"),
-    )
-    more = {"problem": columns.get("problem_type"), "separator": columns.get("label_separator")}
-    return text_file.text_file_task(own, **{name: value for name, value in more.items() if value is not None})
+    return own_files.text_task(columns)
 
 
 def _have_choices(columns: Mapping[str, Any]) -> bool:

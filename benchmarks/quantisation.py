@@ -32,8 +32,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.exporting import saved_model, source
 from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, openvino_files, runtime_export
-from albert_tf.tasks.catalogue import find_task
-from albert_tf.tasks.text_file import TEXT_FILE
 
 MODEL = "TensorFlow, the model itself"
 SECONDS_OF_A_SHAPE = 4.0  # of each contender, at most
@@ -112,10 +110,7 @@ def scores_of(folder: str, path: str, labelled: str, threads: int) -> tuple[str,
     """The first metric of the model's task, and its value for each contender."""
     loaded = source.load(path)
     parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind)
-    if parts.kind is None:
-        raise InputError(f"--model={path} has no head for a task: give a fine-tuned model")
-    task = find_task(loaded.about.get("task", TEXT_FILE.name))
-    examples = task.read(labelled)
+    _, task, examples = runtime_export.read_labelled(labelled, loaded)
     features = parts.kind.features(examples, parts.tokenizer, training=False)
     functions, _ = write_all(folder, loaded.model, threads)
     found = comparison.scores(parts, functions, features, examples, task.metrics)

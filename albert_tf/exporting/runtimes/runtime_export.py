@@ -11,7 +11,7 @@ A directory holds the runtime's own file or files, and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf import files, task_model
@@ -28,13 +28,23 @@ from albert_tf.exporting.runtimes import (
     tflite_file,
 )
 from albert_tf.exporting.source import Source
+from albert_tf.finetuning_data import has_labels
 from albert_tf.formats.checkpoint import Vocabulary
 from albert_tf.formats.hugging_face_tokenizer import write_vocabulary
 from albert_tf.pretrained_model import PretrainedModel
-from albert_tf.tasks.catalogue import find_task
-from albert_tf.tasks.text_file import TEXT_FILE
+from albert_tf.tasks.examples import Example
+from albert_tf.tasks.own_files import task_of_model
+from albert_tf.tasks.task import Task
 
 COMPARISON_FILE = "comparison.json"
+
+
+class Labelled(NamedTuple):
+    """A file to compare the scores on: its path, the task, and its examples."""
+
+    path: str
+    task: Task
+    examples: Sequence[Example]
 
 
 class Runtime(NamedTuple):
@@ -72,6 +82,21 @@ def check_weights(name: str, weights: str) -> None:
         raise InputError(f"--weights={weights} is none of --format={name}: it has {', '.join(RUNTIMES[name].weights)}")
 
 
+def read_labelled(path: str, source: Source) -> Labelled:
+    """Reads a labelled file of a model's task.
+
+    Raises:
+        InputError: the model has no head for a task, or the file cannot be read or has no labels.
+    """
+    if source.kind is None:
+        raise InputError(f"--check_file={path} is for a model with a head for a task, and this one has none")
+    task = task_of_model(source.model.head, source.about)
+    examples = task.read(path)
+    if not has_labels(examples):
+        raise InputError(f"--check_file={path} has no labels: give a file that {task.title} can be scored on")
+    return Labelled(path, task, examples)
+
+
 def write(directory: str, name: str, source: Source, parts: Parts, weights: str) -> check_inputs.Function:
     """Fills an empty directory.
 
@@ -104,28 +129,27 @@ def write(directory: str, name: str, source: Source, parts: Parts, weights: str)
 def compare(
     directory: str,
     function: check_inputs.Function,
-    source: Source,
     parts: Parts,
     weights: str,
     *,
     texts: str | None = None,
-    labelled: str | None = None,
+    labelled: Labelled | None = None,
 ) -> dict[str, Any]:
     """Compares the export with the model, and writes what comes out as comparison.json.
 
     Args:
         directory: of the export.
         function: of the export.
-        source, parts: as in `write`, with a tokenizer.
+        parts: as in `write`, with a tokenizer.
         weights: whose bound holds.
         texts: a file with a text on each line, or None, see `real_texts`.
-        labelled: a file of the model's task, or None.
+        labelled: what `read_labelled` gave, or None.
 
     Returns:
         The same.
 
     Raises:
-        InputError: a difference is beyond the bound, a file cannot be read, or has no labels.
+        InputError: a difference is beyond the bound, or the texts cannot be read.
     """
     per_position = {
         name
@@ -144,18 +168,13 @@ def compare(
         "outputs": found,
     }
     if labelled is not None:
-        result["file"] = _scores(labelled, {"model": model, "export": function}, source, parts)
+        result["file"] = _scores(labelled, {"model": model, "export": function}, parts)
     files.write_json(os.path.join(directory, COMPARISON_FILE), result)
     return result
 
 
-def _scores(path: str, functions: Mapping[str, check_inputs.Function], source: Source, parts: Parts) -> dict[str, Any]:
-    if parts.kind is None:
-        raise InputError(f"--check_file={path} is for a model with a head for a task, and this one has none")
-    task = find_task(source.about.get("task", TEXT_FILE.name))
-    examples = task.read(path)
-    if not any(_is_labelled(example) for example in examples):
-        raise InputError(f"--check_file={path} has no labels: give a file that {task.title} can be scored on")
+def _scores(labelled: Labelled, functions: Mapping[str, check_inputs.Function], parts: Parts) -> dict[str, Any]:
+    path, task, examples = labelled
     features = parts.kind.features(examples, parts.tokenizer, training=False)
     found = comparison.scores(parts, functions, features, examples, task.metrics)
     return {
@@ -170,10 +189,6 @@ def _scores(path: str, functions: Mapping[str, check_inputs.Function], source: S
             for metric, value in found["model"].items()
         },
     }
-
-
-def _is_labelled(example: Any) -> bool:
-    return any(getattr(example, name, None) is not None for name in ("label", "answers", "tags"))
 
 
 def lines(result: Mapping[str, Any]) -> list[str]:
