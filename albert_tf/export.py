@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["export_saved_model"]
 
 FLAGS = flags.FLAGS
+SAVED_MODEL = "saved_model"
+_OF_SAVED_MODELS = ("name", "ids_only", "mixed_precision", "top_k")
+_OF_RUNTIMES = ("weights",)
 
 
 def __getattr__(name: str) -> Any:
@@ -34,6 +37,10 @@ def __getattr__(name: str) -> Any:
 
 
 def main(argv: Sequence[str]) -> int:
+    others = _OF_RUNTIMES if FLAGS.format == SAVED_MODEL else _OF_SAVED_MODELS
+    for name in others:
+        if FLAGS[name].value != FLAGS[name].default:
+            raise InputError(f"--{name} does nothing for --format={FLAGS.format}: leave it out")
     FORMATS[FLAGS.format]()
     return 0
 
@@ -147,7 +154,7 @@ def _settings() -> dict[str, Any]:
 
 
 FORMATS: Mapping[str, Callable[[], None]] = {
-    "saved_model": write_saved_model,
+    SAVED_MODEL: write_saved_model,
     **dict.fromkeys(("onnx", "openvino", "tflite"), write_runtime_file),
 }
 
@@ -155,7 +162,7 @@ FORMATS: Mapping[str, Callable[[], None]] = {
 def define_flags() -> None:
     flags.DEFINE_string("model", None, "Any model that albert_tf.convert reads, or an output directory.")
     flags.DEFINE_string("output", None, "The directory of the versions.")
-    flags.DEFINE_enum("format", "saved_model", sorted(FORMATS), "What to write.")
+    flags.DEFINE_enum("format", SAVED_MODEL, sorted(FORMATS), "What to write.")
     flags.DEFINE_enum("head", "auto", ["auto", "encoder"], "encoder: vectors alone, whatever head the model has.")
     flags.DEFINE_integer("version", None, "The version's number; by default one more than the last.", lower_bound=1)
     flags.DEFINE_string("name", "albert", "What the server calls the model.")

@@ -253,6 +253,22 @@ def test_versions_at_an_address(exported, monkeypatch):
     assert version_directories.next_version("ram://exported") == 2
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"format": "onnx", "mixed_precision": "bfloat16"},
+        {"format": "onnx", "ids_only": True},
+        {"format": "tflite", "top_k": 3},
+        {"format": "openvino", "name": "mine"},
+        {"format": "saved_model", "weights": "int8"},
+    ],
+)
+def test_a_flag_that_does_nothing_is_refused(given, tmp_path, monkeypatch):
+    name = list(given)[1]
+    with pytest.raises(InputError, match=f"--{name} does nothing for --format={given['format']}"):
+        run_here(monkeypatch, model="nowhere", output=tmp_path, **given)
+
+
 def test_settings_that_are_there_stay(tmp_path):
     (tmp_path / "models.config").write_text("mine")
     serving_files.write_samples(str(tmp_path), "pairs")
