@@ -283,6 +283,16 @@ def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
         onnx_file.write(str(tmp_path / "model.onnx"), model_of("AlbertModel"))
 
 
+@pytest.mark.parametrize("name", ["onnx", "openvino"])
+def test_a_model_that_is_too_large_for_onnx_is_a_sentence(tmp_path, monkeypatch, name):
+    needs(name)
+    monkeypatch.setattr("onnx.checker.MAXIMUM_PROTOBUF", 1 << 24)
+    runtime = runtime_export.RUNTIMES[name]
+    with pytest.raises(InputError, match="a graph of ONNX holds less than 2"):
+        runtime.write(str(tmp_path / runtime.file), model_of("AlbertModel"), "float32")
+    assert not list(tmp_path.iterdir())
+
+
 def test_weights_that_a_format_lacks_are_an_error(classifier, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"--weights=float16 is none of --format=onnx: it has float32, int8"):
         run_here(monkeypatch, model=classifier / "model", format="onnx", weights="float16", output=tmp_path)

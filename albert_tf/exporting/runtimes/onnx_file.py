@@ -33,7 +33,7 @@ def write(path: str, model: PretrainedModel, weights: str = FLOAT32) -> None:
         weights: how large matrices are stored and multiplied, one of `WEIGHTS`.
 
     Raises:
-        InputError: the package onnx is missing.
+        InputError: the package onnx is missing, or the model is too large for it.
     """
     require("onnx", "onnx")
     with files.atomic_write(path) as file:

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.errors import InputError
+
 FLOAT32, INT8, STORED_AS_INT8 = "float32", "int8", "stored as int8"
 OPSET = 20  # the first one with Gelu
 IR_VERSION = 10  # of the same release
 _LARGEST_INT8 = 127
+_MOST_BESIDE_CONSTANTS = 1 << 24  # bytes: nodes and names
 
 
 class Graph:
@@ -109,10 +112,19 @@ class Graph:
         Args:
             inputs: name to shape, all int32; a size may be a name.
             outputs: name to the value that it is, its type and its shape.
+
+        Raises:
+            InputError: it is larger than one file of ONNX can be.
         """
         import onnx
         from onnx import helper, numpy_helper
 
+        size = sum(value.nbytes for value in self._constants.values())
+        if size + _MOST_BESIDE_CONSTANTS > onnx.checker.MAXIMUM_PROTOBUF:
+            raise InputError(
+                f"the weights have {size / (1 << 30):.2f} GiB, and a graph of ONNX holds less than 2: --weights=int8 "
+                "takes a quarter"
+            )
         types: dict[str, int] = {"float32": onnx.TensorProto.FLOAT, "int32": onnx.TensorProto.INT32}
         types["bool"] = onnx.TensorProto.BOOL
         for name, (value, _, _) in outputs.items():
@@ -131,8 +143,7 @@ class Graph:
         model = helper.make_model(
             graph, producer_name="albert_tf", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
-        if model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
-            onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(model, full_check=True)
         return model
 
 

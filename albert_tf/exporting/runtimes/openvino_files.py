@@ -33,7 +33,7 @@ def write(path: str, model: PretrainedModel, weights: str = FLOAT32) -> None:
         weights: how they are stored, one of `WEIGHTS`; what is computed in, the runtime is told when it loads them.
 
     Raises:
-        InputError: a package is missing.
+        InputError: a package is missing, or the model is too large for ONNX.
     """
     require("onnx", _EXTRA)
     require("openvino", _EXTRA)
