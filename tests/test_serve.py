@@ -422,6 +422,17 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, path, mess
         load_backend(path, 8)
 
 
+@pytest.mark.parametrize("error", [KeyError("a variable"), AssertionError()])
+def test_a_saved_model_that_does_not_load_is_one_sentence(tmp_path, monkeypatch, error):
+    def fails(path):
+        raise error
+
+    (tmp_path / "saved_model.pb").touch()
+    monkeypatch.setattr(tf.saved_model, "load", fails)
+    with pytest.raises(InputError, match=f"cannot load the SavedModel .*: .*{str(error) or 'AssertionError'}"):
+        load_backend(str(tmp_path), 8)
+
+
 def rows_of(backend, instances) -> list[dict]:
     columns = backend.run([backend.from_rows("serving_default", instances)])[0]
     return rest.answer(columns, True, len(instances))["predictions"]

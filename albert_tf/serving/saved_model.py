@@ -57,8 +57,9 @@ class SavedModelBackend:
             import tensorflow_text  # noqa: F401  registers the operations of tokenizers
         try:
             self._loaded = tf.saved_model.load(path)
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            raise InputError(f"cannot load the SavedModel {path}: {str(error).splitlines()[0]}") from error
+        except Exception as error:  # of whatever kind: what is damaged fails anywhere
+            problem = next(iter(str(error).splitlines()), type(error).__name__)
+            raise InputError(f"cannot load the SavedModel {path}: {problem}") from error
         self._functions = dict(self._loaded.signatures)
         if DEFAULT_SIGNATURE not in self._functions:
             raise InputError(
