@@ -83,15 +83,19 @@ class Source:
     def _decoded(self) -> Iterator[str]:
         """The lines with their ends."""
         with contextlib.ExitStack() as opened:
-            file: Any = sys.stdin.buffer if self._is_input else opened.enter_context(storage.open_binary(self._path))
-            self._file = file
-            if self._path.endswith(_COMPRESSED):
-                file = opened.enter_context(gzip.open(file))
             try:
+                file: Any = (
+                    sys.stdin.buffer if self._is_input else opened.enter_context(storage.open_binary(self._path))
+                )
+                self._file = file
+                if self._path.endswith(_COMPRESSED):
+                    file = opened.enter_context(gzip.open(file))
                 for number, line in enumerate(file, start=1):
                     yield self._decode(line, number)
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise InputError(f"{self.name} is not a whole gzip file: {error}") from error
+            except OSError as error:
+                raise InputError(f"cannot read {self.name}: {error.strerror}") from error
         self._file = None
 
     def _decode(self, line: bytes, number: int) -> str:
