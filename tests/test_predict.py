@@ -16,7 +16,7 @@ import pytest
 from absl import flags
 
 import albert_tf
-from albert_tf import predict, text_vectors
+from albert_tf import predict, storage, text_vectors
 from albert_tf.answering import loading
 from albert_tf.answering.answerer import BadInstance
 from albert_tf.errors import InputError
@@ -182,15 +182,26 @@ def test_gaps(model, tmp_path):
 
 
 @pytest.mark.parametrize("name, pooling", [("pretrained", "pooled"), ("classifier", "pooled"), ("tagger", "mean")])
-def test_vectors(model, tmp_path, name, pooling):
+def test_vectors(model, tmp_path, caplog, name, pooling):
     given = write(tmp_path / "a.txt", "\n".join(TEXTS))
     output = tmp_path / "v.npy"
     more = [f"--pooling={pooling}"] if pooling != "pooled" else []
     assert script(f"--model={model(name)}", given, f"--output={output}", "--rows_at_a_time=7", *more) == ""
     found = np.load(output)
-    wanted = text_vectors.load(model(name), pooling)(TEXTS)
+    vectors = text_vectors.load(model(name), pooling)
+    wanted = vectors(TEXTS)
+    assert vectors.cut and f"{vectors.cut} of {len(TEXTS)} examples" in caplog.text
     assert found.shape == (len(TEXTS), 32) and found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied")
+
+    given = write(tmp_path / "a.txt", "a\n")
+    monkeypatch.setattr(storage, "open_binary", refused)
+    assert script(f"--model={model('classifier')}", given) == f"cannot read {tmp_path / 'a.txt'}: Permission denied"
 
 
 @pytest.mark.parametrize(

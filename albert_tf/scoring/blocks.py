@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import vector_file
+from albert_tf import sequences, vector_file
 from albert_tf.answering.answerer import Answerer, BadInstance
 from albert_tf.answering.pretrained_answerers import VectorAnswerer
 from albert_tf.errors import InputError
@@ -50,7 +50,9 @@ def write_vectors(
         return answerer.vectors(*answerer.texts(instances))
 
     blocks = (_answered(block, vectors) for block in _blocks(source, given, rows_at_a_time))
-    return vector_file.write_vectors(path, answerer.vectors.width, blocks)
+    count = vector_file.write_vectors(path, answerer.vectors.width, blocks)
+    sequences.warn_of_cut(answerer.vectors.cut, count, answerer.vectors.max_seq_length)
+    return count
 
 
 def _blocks(source: Source, given: Iterable[Given], rows_at_a_time: int) -> Iterator[list[Given]]:
