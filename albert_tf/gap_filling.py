@@ -64,9 +64,12 @@ class GapFiller:
         Raises:
             InputError: a text has no [MASK], or is longer than the model's positions.
         """
-        rows = [self.encode(text) for text in texts]
+        return self.fill([self.encode(text) for text in texts])
+
+    def fill(self, rows: Sequence[Sequence[int]]) -> list[list[list[Filling]]]:
+        """The same for sequences of ids, each as long as the model's positions at most; one may have no gap."""
         gaps = [[at for at, piece in enumerate(row) if piece == self.tokenizer.mask_id] for row in rows]
-        most = max(map(len, gaps), default=1)
+        most = max([1, *map(len, gaps)])
         sizes = np.array([len(row) for row in rows], np.int32)
         positions = np.zeros((len(rows), most), np.int32)
         for number, some in enumerate(gaps):
@@ -110,17 +113,22 @@ def encode_with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
     Raises:
         InputError: there is no [MASK] in the text.
     """
-    first, *others = text.split(GAP)
-    if not others:
+    if GAP not in text:
         raise InputError(f"the text {text!r:.60} has no {GAP}: put one where a piece is to be found")
-    ids = [tokenizer.cls_id, *tokenizer.encode(first)]
+    return [tokenizer.cls_id, *pieces_with_gaps(tokenizer, text), tokenizer.sep_id]
+
+
+def pieces_with_gaps(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The text as ids, each [MASK] of it as the mask piece; there may be none."""
+    first, *others = text.split(GAP)
+    ids = tokenizer.encode(first)
     for part in others:
         after = tokenizer.encode(part)
         # What follows the gap without a space continues the word or is punctuation: there is no piece for a space.
         if after and not part[:1].isspace() and tokenizer.id_to_piece(after[0]) == UNDERLINE:
             after = after[1:]
         ids += [tokenizer.mask_id, *after]
-    return [*ids, tokenizer.sep_id]
+    return ids
 
 
 def load(path: str) -> tuple[AlbertForPreTraining, Tokenizer]:

@@ -446,7 +446,7 @@ INSTANCES = {
     "answerable_span": [{"question": text, "context": "a b c. d e f é"} for text in TEXTS],
     "multiple_choice": [{"passage": text, "question": "a b _", "options": ["c", "d e"]} for text in TEXTS],
     "tagger": [{"text": text} for text in ["a b  c é", "", "中文 é 😀 \x00", "g" * 300, " x y "]],
-    "pretrained": [{"text": text} for text in ["a [MASK] b", "[MASK][MASK]x"]],
+    "pretrained": [{"text": text} for text in ["a [MASK] b", "[MASK][MASK]x", "", "a b", "[MASK] " + "g " * 300]],
     "encoder": [{"text": text} for text in TEXTS],
 }
 

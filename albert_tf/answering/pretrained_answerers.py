@@ -11,7 +11,6 @@ from albert_tf.answering.answerer import (
     INT,
     STRING,
     Answer,
-    BadInstance,
     Form,
     Input,
     Instance,
@@ -19,8 +18,9 @@ from albert_tf.answering.answerer import (
     checked,
     numbers,
 )
-from albert_tf.errors import InputError
-from albert_tf.gap_filling import GAP, GapFiller
+from albert_tf.gap_filling import GAP, GapFiller, pieces_with_gaps
+from albert_tf.sequences import SPECIALS_OF_ONE
+from albert_tf.task_model import LONGEST
 from albert_tf.tasks import text_file
 from albert_tf.text_vectors import TextVectors
 
@@ -43,31 +43,30 @@ class GapAnswerer:
 
     def __init__(self, fill: GapFiller):
         self._fill = fill
+        self._room = min(LONGEST, fill.longest) - SPECIALS_OF_ONE
         self._ids = {piece: piece_id for piece_id, piece in enumerate(fill.tokenizer.pieces())}
 
     def answers(self, instances: Sequence[Instance]) -> list[Answer]:
         """See `Answerer`; pieces, their ids and probabilities are [G,K], and positions among the pieces [G].
 
-        A text that is too long is refused, so that none is cut.
+        `is_cut` tells of a text that was longer than the model reads; gaps behind that are lost.
         """
         checked(instances, self.forms)
-        texts = [instance["text"] for instance in instances]
-        sequences = []
-        for index, text in enumerate(texts):
-            try:
-                sequences.append(self._fill.encode(text))
-            except InputError as error:
-                raise BadInstance(index, str(error)) from error
+        if not instances:
+            return []
+        tokenizer = self._fill.tokenizer
+        pieces = [pieces_with_gaps(tokenizer, instance["text"]) for instance in instances]
+        rows = [[tokenizer.cls_id, *some[: self._room], tokenizer.sep_id] for some in pieces]
         return [
             {
                 "pieces": [[filling.piece for filling in fillings] for fillings in gaps],
                 "probabilities": [numbers(filling.probability for filling in fillings) for fillings in gaps],
                 "piece_ids": [[self._ids[filling.piece] for filling in fillings] for fillings in gaps],
-                "positions": [at for at, piece in enumerate(ids) if piece == self._fill.tokenizer.mask_id],
+                "positions": [at for at, piece in enumerate(ids) if piece == tokenizer.mask_id],
                 "gaps": len(gaps),
-                "is_cut": False,
+                "is_cut": len(some) > self._room,
             }
-            for ids, gaps in zip(sequences, self._fill(texts) if texts else [])
+            for some, ids, gaps in zip(pieces, rows, self._fill.fill(rows))
         ]
 
 
