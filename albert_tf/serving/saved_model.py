@@ -13,6 +13,7 @@ from absl import logging
 from tensorflow.core.framework import types_pb2
 
 from albert_tf.errors import InputError
+from albert_tf.serving import warm_up
 from albert_tf.serving.backend import DEFAULT_SIGNATURE, NO_ROWS, Columns, Request, RequestError, Signature, TensorInfo
 from albert_tf.serving.tensors import BASE64, to_array, to_json
 
@@ -46,6 +47,9 @@ def newest_version(path: str) -> tuple[str, int] | None:
 class SavedModelBackend:
     """A `Backend` of any SavedModel.
 
+    Attributes:
+        functions: of the signatures, by name.
+
     Raises:
         InputError: it cannot be loaded, or has no signature to call.
     """
@@ -60,13 +64,13 @@ class SavedModelBackend:
         except Exception as error:  # of whatever kind: what is damaged fails anywhere
             problem = next(iter(str(error).splitlines()), type(error).__name__)
             raise InputError(f"cannot load the SavedModel {path}: {problem}") from error
-        self._functions = dict(self._loaded.signatures)
-        if DEFAULT_SIGNATURE not in self._functions:
+        self.functions = dict(self._loaded.signatures)
+        if DEFAULT_SIGNATURE not in self.functions:
             raise InputError(
-                f"{path} has no signature {DEFAULT_SIGNATURE}: it has {', '.join(self._functions) or 'none'}"
+                f"{path} has no signature {DEFAULT_SIGNATURE}: it has {', '.join(self.functions) or 'none'}"
             )
         self.signatures: Mapping[str, Signature] = {
-            name: _signature(function) for name, function in self._functions.items()
+            name: _signature(function) for name, function in self.functions.items()
         }
         self.examples: Mapping[str, Any] = {}
 
@@ -106,9 +110,7 @@ class SavedModelBackend:
         names = self.signatures[signature].inputs
         arrays = {name: _joined([request.data[name] for request in requests]) for name in names}
         try:
-            outputs = self._functions[signature](
-                **{name: _tensor(array, names[name]) for name, array in arrays.items()}
-            )
+            outputs = self.functions[signature](**{name: _tensor(array, names[name]) for name, array in arrays.items()})
         except tf.errors.InvalidArgumentError as error:
             raise RequestError(400, str(error.message).splitlines()[0]) from error
         values = {name: tensor.numpy() for name, tensor in outputs.items()}
@@ -143,12 +145,14 @@ class SavedModelBackend:
 
 
 def load(path: str) -> SavedModelBackend | None:
-    """The newest SavedModel at a path; None where there is none."""
+    """The newest SavedModel at a path, after a warm-up; None where there is none."""
     found = newest_version(path)
     if found is None:
         return None
     logging.info("loading the SavedModel %s", found[0])
-    return SavedModelBackend(*found)
+    backend = SavedModelBackend(*found)
+    warm_up.warm_up(found[0], backend.functions, backend.signatures)
+    return backend
 
 
 def _signature(function: Any) -> Signature:
