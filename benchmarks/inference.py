@@ -28,6 +28,7 @@ from typing import Any
 
 import inference_contenders
 import numpy as np
+from random_weights import shake
 
 SHAPES = "1x32,1x128,8x128,8x384,32x32,32x128"
 MEDIAN, SPREAD, BATCH = 24, 0.79, 32
@@ -69,7 +70,7 @@ def make_files(files: pathlib.Path, config_name: str, names: Sequence[str]) -> N
                 "classifier": AlbertForSequenceClassification(config, num_labels=2),
             }
             for model in models.values():
-                _shake(model)
+                shake(model)
         if kind in ("saved_model", "classifier"):
             model = models["classifier" if kind == "classifier" else "encoder"]
             export_saved_model(files / name, model, precision=weights)
@@ -78,11 +79,13 @@ def make_files(files: pathlib.Path, config_name: str, names: Sequence[str]) -> N
         print(f"made {files / name}", flush=True)
 
 
-def _shake(model: Any) -> None:
-    """No weight is left at 0 or 1: the runtimes leave out a bias of zeros."""
-    random = np.random.default_rng(0)
-    for variable in model.named_variables().values():
-        variable.assign(variable.numpy() + random.normal(0, 0.01, variable.shape))
+def prepare(files: pathlib.Path, sizes: Mapping[str, Any]) -> None:
+    """Makes the output directory, for one configuration: exports of another one's sizes stay in their own."""
+    files.mkdir(parents=True, exist_ok=True)
+    path = files / "config.json"
+    if path.exists() and json.loads(path.read_text()) != sizes:
+        sys.exit(f"{files} holds exports of a model of other sizes: give another --output")
+    path.write_text(json.dumps(sizes))
 
 
 class Worker:
@@ -182,6 +185,7 @@ def main() -> None:
 
     sizes = AlbertConfig.from_json_file(config_path(arguments.config)).to_dict()
     files = arguments.output
+    prepare(files, sizes)
     chosen = find(arguments.pythons.split(","), arguments.contenders.split(","))
     contenders = inference_contenders.CONTENDERS
     make_files(files, arguments.config, sorted({f for name, _, _ in chosen if (f := contenders[name].file)}))

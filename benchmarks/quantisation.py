@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import tensorflow as tf
+from random_weights import shake
 
 import albert_tf
 from albert_tf import config_files
@@ -142,6 +143,7 @@ def main() -> None:
     columns: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         model = albert_tf.AlbertForSequenceClassification(config, labels=("0", "1"))
+        shake(model)
         functions, sizes = write_all(os.path.join(folder, "sized"), model, arguments.threads)
         columns["MB on disk"] = {name: f"{size / 1e6:.1f}" for name, size in sizes.items()}
         for shape in arguments.shapes:

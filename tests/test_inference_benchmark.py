@@ -53,6 +53,8 @@ def test_exports_of_a_tiny_model_are_timed(inference, tmp_path, monkeypatch, cap
     arguments += ["--contenders=SavedModel bfloat16 classifier", "--rounds=2", "--sentences=33", "--threads=1"]
     monkeypatch.setattr(sys, "argv", ["inference", *arguments])
     inference.main()
+    with pytest.raises(SystemExit, match="holds exports of a model of other sizes"):
+        inference.prepare(tmp_path / "out", {**TINY, "hidden_size": 32})
     results = json.loads((tmp_path / "out" / "table.json").read_text())
     (name,) = results
     assert name.startswith("SavedModel bfloat16 classifier (tensorflow 2.")
