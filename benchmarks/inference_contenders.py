@@ -32,13 +32,11 @@ class Contender:
         load: files of ours, sizes, and threads to what answers a batch.
         packages: what has to be installed; the first one's version is told.
         file: of ours, below the folder of files; None for another library's model, with random weights.
-        is_peer: of another library in TensorFlow.
     """
 
     load: Callable[[str, Sizes, int], Run]
     packages: tuple[str, ...]
     file: str | None = None
-    is_peer: bool = False
 
 
 def saved_model(name: str) -> Contender:
@@ -90,7 +88,7 @@ def tf_transformers(rewrite: bool = False, jit_compile: bool | None = None) -> C
         return _graph(tf, call, jit_compile)
 
     module = "transformers.models.albert.modeling_tf_albert"  # transformers 5 has it no more
-    return Contender(load, ("transformers", "tensorflow", module), is_peer=True)
+    return Contender(load, ("transformers", "tensorflow", module))
 
 
 def tf_models(rewrite: bool = False, jit_compile: bool | None = None) -> Contender:
@@ -110,7 +108,7 @@ def tf_models(rewrite: bool = False, jit_compile: bool | None = None) -> Contend
         )
         return _graph(tf, lambda *inputs: network(list(inputs), training=False), jit_compile)
 
-    return Contender(load, ("official",), is_peer=True)
+    return Contender(load, ("official",))
 
 
 def keras_hub(rewrite: bool = False, dtype: str = "float32") -> Contender:
@@ -136,7 +134,7 @@ def keras_hub(rewrite: bool = False, dtype: str = "float32") -> Contender:
 
         return _graph(tf, call)
 
-    return Contender(load, ("keras_hub", "tensorflow"), is_peer=True)
+    return Contender(load, ("keras_hub", "tensorflow"))
 
 
 def torch_transformers(dtype: str) -> Contender:

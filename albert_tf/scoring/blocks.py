@@ -17,8 +17,6 @@ from albert_tf.scoring import output
 from albert_tf.scoring.columns import Given
 from albert_tf.scoring.source import Source
 
-ROWS_AT_A_TIME = 2048
-
 
 def write_answers(
     source: Source, given: Iterable[Given], answerer: Answerer, path: str, form: str, rows_at_a_time: int
