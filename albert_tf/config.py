@@ -123,6 +123,10 @@ class AlbertConfig:
             parts.append((group if shares_attention else layer, group if shares_ffn else layer))
         return parts
 
+    def blocks(self) -> list[tuple[int, int, int]]:
+        """For each block in order, `layer_parts` of its layer and its place inside of it."""
+        return [(*parts, inner) for parts in self.layer_parts() for inner in range(self.inner_group_num)]
+
     def parameter_counts(self) -> dict[str, int]:
         """Exact number of parameters of each part, a shared part counted once.
 

@@ -67,9 +67,8 @@ class InferenceEncoder:
         hidden = self._embed(weights, input_ids, segment_ids, packing)
         attention = _Attention(self._config, packing, self._dtype)
         blocks = [
-            (f"group_{a}/inner_group_{inner}", f"group_{f}/inner_group_{inner}")
-            for a, f in self._config.layer_parts()
-            for inner in range(self._config.inner_group_num)
+            (f"group_{attention_group}/inner_group_{inner}", f"group_{feed_forward_group}/inner_group_{inner}")
+            for attention_group, feed_forward_group, inner in self._config.blocks()
         ]
         for number, (attention_key, feed_forward_key) in enumerate(blocks):
             is_last = only_first and number == len(blocks) - 1

@@ -14,7 +14,6 @@ from albert_tf.exporting.inference_encoder import InferenceEncoder
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 
 Inputs = Mapping[str, tf.Tensor]
-PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 class InferenceModel:
@@ -26,18 +25,19 @@ class InferenceModel:
     Args:
         model: with any head; the encoder's weights are taken over as they are now.
         precision: see `InferenceEncoder`.
+        encoder: in its place, another one with its methods.
 
     Attributes:
         config, head: the model's.
         variables: what has to be saved with it beside the model's own variables.
     """
 
-    def __init__(self, model: PretrainedModel, precision: str = "float32"):
+    def __init__(self, model: PretrainedModel, precision: str = "float32", *, encoder: Any = None):
         self._model: Any = model
         albert: Any = getattr(model, "albert", model)
         self._albert = albert
         self.config, self.head = model.config, model.head
-        self._encoder = InferenceEncoder(albert, precision)
+        self._encoder = InferenceEncoder(albert, precision) if encoder is None else encoder
         self.variables = self._encoder.variables
 
     def __call__(self, inputs: Inputs, training: bool = False) -> Any:

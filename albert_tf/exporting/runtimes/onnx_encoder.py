@@ -5,18 +5,17 @@ B rows, S their length, E embedding size, H hidden size, N heads, D = H / N.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.encoder import MASK_BIAS
+from albert_tf.exporting.runtimes import block_weights
 from albert_tf.exporting.runtimes.onnx_graph import ACTIVATIONS, Graph
 
 Weights = Mapping[str, np.ndarray]
 IDS, MASK, SEGMENTS = "input_ids", "input_mask", "segment_ids"
-_BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
 
 
 class Network:
@@ -40,11 +39,7 @@ class Network:
         padding = self.graph.op("Sub", self.graph.scalar(1.0), mask)
         bias = self.graph.op("Mul", padding, self.graph.scalar(MASK_BIAS))
         bias = self.graph.op("Unsqueeze", bias, self.graph.integers(1, 2))  # [B,1,1,S]
-        blocks = [
-            (_BLOCK.format(attention, inner), _BLOCK.format(feed_forward, inner))
-            for attention, feed_forward in self.config.layer_parts()
-            for inner in range(self.config.inner_group_num)
-        ]
+        blocks = block_weights.names(self.config)
         for number, (attention, feed_forward) in enumerate(blocks):
             hidden = self._attention(hidden, bias, attention, only_first and number == len(blocks) - 1)
             hidden = self._feed_forward(hidden, feed_forward)
@@ -90,16 +85,8 @@ class Network:
 
     def _attention(self, hidden: str, bias: str, block: str, only_first: bool) -> str:
         graph, config, name = self.graph, self.config, f"{block}/attention_1/self"
-        scale = 1.0 / math.sqrt(config.head_size)  # in the query's weights, where it costs nothing
-        kernels, biases = (
-            [self.weights[f"{name}/{part}/{what}"] for part in ("query", "key", "value")] for what in ("kernel", "bias")
-        )
-        joined = graph.product(
-            hidden,
-            f"{name}/query_key_value",
-            np.concatenate([kernels[0] * np.float32(scale), *kernels[1:]], axis=1),
-            np.concatenate([biases[0] * np.float32(scale), *biases[1:]]),
-        )
+        kernel, biases = block_weights.joined_qkv(self.weights, name, config.head_size)
+        joined = graph.product(hidden, f"{name}/query_key_value", kernel, biases)
         width, shape = config.hidden_size, graph.integers(0, 0, config.num_attention_heads, config.head_size)
         split = graph.op("Split", joined, graph.integers(width, width, width), outputs=3, axis=-1)
         if only_first:

@@ -9,7 +9,6 @@ B rows, S their padded length, E embedding width, H hidden size, N heads, D thei
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +17,10 @@ import tensorflow as tf
 
 from albert_tf.encoder import MASK_BIAS
 from albert_tf.exporting.inference_model import InferenceModel
+from albert_tf.exporting.runtimes import block_weights
 from albert_tf.layers import ACTIVATIONS
 from albert_tf.models import AlbertModel
 from albert_tf.pretrained_model import PretrainedModel
-
-_BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
 
 
 class TfliteModel(InferenceModel):
@@ -33,11 +31,7 @@ class TfliteModel(InferenceModel):
     """
 
     def __init__(self, model: PretrainedModel):
-        self._model: Any = model
-        albert: Any = getattr(model, "albert", model)
-        self._albert = albert
-        self.config, self.head = model.config, model.head
-        self._encoder: Any = TfliteEncoder(albert)
+        super().__init__(model, encoder=TfliteEncoder(getattr(model, "albert", model)))
 
 
 class TfliteEncoder:
@@ -45,9 +39,13 @@ class TfliteEncoder:
 
     Args:
         albert: the model.
+
+    Attributes:
+        variables: none.
     """
 
     def __init__(self, albert: AlbertModel):
+        self.variables: list[tf.Variable] = []
         self._config = albert.config
         self._weights = {name: np.asarray(value, np.float32) for name, value in albert.named_variables().items()}
         self._constants: dict[str, tf.Tensor] = {}
@@ -73,11 +71,7 @@ class TfliteEncoder:
         bias = (1.0 - tf.cast(input_mask, tf.float32)) * MASK_BIAS
         bias = tf.reshape(bias, tf.stack([shape[0], 1, 1, shape[1]]))
         hidden = self._embeddings(input_ids, segment_ids, shape[1])
-        blocks = [
-            (_BLOCK.format(attention, inner), _BLOCK.format(feed_forward, inner))
-            for attention, feed_forward in config.layer_parts()
-            for inner in range(config.inner_group_num)
-        ]
+        blocks = block_weights.names(config)
         for number, (attention, feed_forward) in enumerate(blocks):
             hidden = self._attention(hidden, bias, heads, attention, only_first and number == len(blocks) - 1)
             hidden = self._feed_forward(hidden, feed_forward)
@@ -98,16 +92,10 @@ class TfliteEncoder:
         self, hidden: tf.Tensor, bias: tf.Tensor, heads: tf.Tensor, block: str, only_first: bool
     ) -> tf.Tensor:
         name = f"{block}/attention_1/self"
-        scale = np.float32(1.0 / math.sqrt(self._config.head_size))  # in the query's weights, where it costs nothing
-        kernels, biases = (
-            [self._weights[f"{name}/{part}/{what}"] for part in ("query", "key", "value")]
-            for what in ("kernel", "bias")
-        )
         joined = self._product(
             hidden,
             f"{name}/query_key_value",
-            np.concatenate([kernels[0] * scale, *kernels[1:]], axis=1),
-            np.concatenate([biases[0] * scale, *biases[1:]]),
+            *block_weights.joined_qkv(self._weights, name, self._config.head_size),
         )
         query, key, value = (
             tf.transpose(tf.reshape(part, heads), [0, 2, 1, 3]) for part in tf.split(joined, 3, axis=1)
