@@ -31,7 +31,8 @@ class TfliteModel(InferenceModel):
     """
 
     def __init__(self, model: PretrainedModel):
-        super().__init__(model, encoder=TfliteEncoder(getattr(model, "albert", model)))
+        albert: Any = getattr(model, "albert", model)
+        super().__init__(model, encoder=TfliteEncoder(albert))
 
 
 class TfliteEncoder:
