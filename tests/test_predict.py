@@ -196,8 +196,12 @@ def test_vectors(model, tmp_path, caplog, name, pooling):
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch):
+    open_binary = storage.open_binary
+
     def refused(path):
-        raise PermissionError(13, "Permission denied")
+        if path.endswith("a.txt"):
+            raise PermissionError(13, "Permission denied")
+        return open_binary(path)
 
     given = write(tmp_path / "a.txt", "a\n")
     monkeypatch.setattr(storage, "open_binary", refused)
