@@ -181,6 +181,15 @@ def test_gaps(model, tmp_path):
         np.testing.assert_allclose(answer["probabilities"], probabilities, rtol=1e-4)
 
 
+def test_no_gap_and_gaps_behind_what_is_read(model, tmp_path):
+    texts = ["no gap", "", "[MASK]" + " a" * 40 + " [MASK]"]
+    answers = run(model("pretrained"), write(tmp_path / "a.txt", "\n".join(texts) + "\n"), tmp_path / "o.jsonl")
+    assert [answer["gaps"] for answer in answers] == [0, 0, 1]
+    assert [answer["positions"] for answer in answers] == [[], [], [1]]
+    assert [answer["is_cut"] for answer in answers] == [False, False, True]
+    assert [len(answer["pieces"]) for answer in answers] == [0, 0, 1]
+
+
 @pytest.mark.parametrize("name, pooling", [("pretrained", "pooled"), ("classifier", "pooled"), ("tagger", "mean")])
 def test_vectors(model, tmp_path, caplog, name, pooling):
     given = write(tmp_path / "a.txt", "\n".join(TEXTS))
@@ -233,7 +242,6 @@ def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch
         ("span", "a.txt", b"text\n", "a.txt, line 1: there are 1 column(s) and no header"),
         ("multiple_choice", "a.jsonl", b'{"passage": "", "question": "", "options": ["a"]}', "at least 2"),
         ("multiple_choice", "a.tsv", b"passage\tquestion\toptions\na\tb\tc d\n", "line 2: options is 'c d'"),
-        ("pretrained", "a.txt", b"[MASK]" + b" a" * 40, "a.txt, line 1: the text"),
         ("classifier", "a.txt", b"", "has no rows"),
         ("classifier", "a.txt.gz", gzip.compress(b"text\n" * 99, mtime=0)[:-9], "not a whole gzip file"),
         ("classifier", "a.md", b"text", "does not tell the form"),
