@@ -30,6 +30,8 @@ from albert_tf.head_config import MULTI_LABEL, REGRESSION
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 from albert_tf.task_kinds.answers import ANSWERABLE
 
+_Shapes = dict[str, list[Any]]  # sizes of each output, None where they differ
+
 
 def keras_function(model: PretrainedModel | Any) -> Any:
     """A tf.function of `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name."""
@@ -64,16 +66,16 @@ def output_specs(model: PretrainedModel) -> dict[str, tf.TensorSpec]:
     return {name: tf.TensorSpec(shape, types.get(name, tf.float32)) for name, shape in _shapes(model).items()}
 
 
-def _shapes(model: Any) -> dict[str, list[int | None]]:
+def _shapes(model: Any) -> _Shapes:
     head, config = model.head, model.config
     if head.kind == "encoder":
-        pooled = {} if model.pooler is None else {"pooled_output": [None, config.hidden_size]}
+        pooled: _Shapes = {} if model.pooler is None else {"pooled_output": [None, config.hidden_size]}
         return {"sequence_output": [None, None, config.hidden_size], **pooled}
     if head.kind == "classifier":
         if head.problem == REGRESSION:
             return {"value": [None]}
         of_labels = [None, head.num_labels]
-        more = {"is_label": of_labels} if head.problem == MULTI_LABEL else {"probability": [None]}
+        more: _Shapes = {"is_label": of_labels} if head.problem == MULTI_LABEL else {"probability": [None]}
         return {"logits": of_labels, "probabilities": of_labels, **more}
     if head.kind == "multiple_choice":
         return {"logits": [None]}
