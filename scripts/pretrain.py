@@ -110,9 +110,10 @@ def main(argv: Sequence[str]) -> int:
         **evaluation,
     )
 
-    examples = masked_sentences(records, "eval" if held_out else "train", tokenizer)
+    unseen = masked_sentences(records, "eval", tokenizer) if held_out else []
+    examples = unseen or masked_sentences(records, "train", tokenizer)
     if examples:
-        where = "text the model has not seen" if held_out else "the training text"
+        where = "text the model has not seen" if unseen else "the training text"
         print(f"\nThe five likeliest fillings of gaps in {where}:", flush=True)
         run(
             "albert_tf.fill_mask",
