@@ -17,6 +17,8 @@ from albert_tf.errors import InputError
 from albert_tf.exporting import saved_model
 from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, onnx_file, real_texts, runtime_export
 from albert_tf.exporting.source import Source
+from albert_tf.predicting import Predictor
+from albert_tf.tasks.catalogue import find_task
 from tests import exported_models, pipeline_models
 from tests.exported_models import kind_of, make
 from tests.test_export_command import run_here
@@ -241,8 +243,8 @@ def test_the_command_writes_what_is_needed_to_run_it(classifier, tmp_path, monke
     assert json.loads((made / "head_config.json").read_text())["labels"] == ["no", "yes"]
     accuracy = told["file"]["scores"]["accuracy"]
     loaded = task_model.load(str(classifier / "model"))
-    examples = albert_tf.tasks.catalogue.find_task("text").read(str(classifier / "dev.tsv"))
-    own = albert_tf.predicting.Predictor(loaded.model, loaded.kind).predict(examples, loaded.tokenizer)
+    examples = find_task("text").read(str(classifier / "dev.tsv"))
+    own = Predictor(loaded.model, loaded.kind).predict(examples, loaded.tokenizer)
     right = np.mean([prediction.label == example.label for prediction, example in zip(own, examples)])
     assert accuracy["model"] == pytest.approx(right)
     assert accuracy["change"] == pytest.approx(accuracy["export"] - accuracy["model"])
