@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import gzip
 import sys
 import zlib
@@ -119,22 +118,8 @@ class Source:
         yield from self._table((row.place, row.values[0].split("\t")) for row in self._lines())  # type: ignore[index]
 
     def _csv(self) -> Iterator[Row]:
-        yield from self._table(self._csv_cells())
-
-    def _csv_cells(self) -> Iterator[tuple[str, list[str]]]:
-        limit = csv.field_size_limit(2**31 - 1)
-        line = 1
-        try:
-            reader = csv.reader(self._decoded(), strict=True)
-            for cells in reader:
-                yield rows.place(self.name, line), cells or [""]
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise InputError(
-                f"{rows.place(self.name, line)}: not CSV: {error}: is a quote in this row not closed or not doubled?"
-            ) from error
-        finally:
-            csv.field_size_limit(limit)
+        found = rows.csv_rows(self._decoded(), self.name)
+        yield from self._table((rows.place(self.name, row.line), row.cells) for row in found)
 
     def _table(self, found: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
         width = 0

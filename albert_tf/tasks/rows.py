@@ -14,7 +14,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from absl import logging
@@ -114,13 +114,24 @@ def read_csv(path: str) -> list[Row]:
     delimiter = _delimiter(text.split("\n", 1)[0])
     if delimiter != ",":
         logging.info("%s: the columns are separated by %r", path, delimiter)
-    found: list[Row] = []
+    found = list(csv_rows(io.StringIO(text, newline=""), path, delimiter))
+    while found and not any(found[-1].cells):
+        found.pop()
+    return found
+
+
+def csv_rows(lines: Iterable[str], path: str, delimiter: str = ",") -> Iterator[Row]:
+    """The rows of CSV as they are read, each with the line that it begins in.
+
+    Raises:
+        InputError: a quote is not closed or not doubled.
+    """
     limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    line = 1
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        line = 1
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         for cells in reader:
-            found.append(Row(line, cells or [""]))
+            yield Row(line, cells or [""])
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(
@@ -128,9 +139,6 @@ def read_csv(path: str) -> list[Row]:
         ) from error
     finally:
         csv.field_size_limit(limit)
-    while found and not any(found[-1].cells):
-        found.pop()
-    return found
 
 
 def csv_cells(line: str) -> list[str]:
