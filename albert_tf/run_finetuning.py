@@ -50,8 +50,10 @@ def main(argv: Sequence[str]) -> int:
     finetuning_flags.check_flags()
     to_do = finetuning_flags.what_to_do()
     task = task_flags.find_task(to_do)
+    stop = threading.Event()
     if "train" in to_do:
         finetuning_output.check(FLAGS.output_dir)
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
     splits = task_flags.read_splits(task, to_do)
 
     # 2. The devices, and what must be set before the first of them is used.
@@ -70,8 +72,6 @@ def main(argv: Sequence[str]) -> int:
     storage.make_directory(FLAGS.output_dir)
     with output_lock.only_user(FLAGS.output_dir):
         claim_output_directory(job)
-        stop = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: stop.set())
         try:
             if len(seeds) == 1:
                 report = finetuning_run.run(job, FLAGS.output_dir, seeds[0], stop)

@@ -55,6 +55,9 @@ def pretrain(until_the_end: contextlib.ExitStack) -> int:
     """Trains, or evaluates alone, as the flags say; returns the exit code."""
     # 1. The flags and the records are checked before TensorFlow is imported: a wrong one is told within a second.
     pretraining_flags.check_flags()
+    stop = threading.Event()
+    if FLAGS.do_train:
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
     config = AlbertConfig.from_json_file(config_files.config_path(FLAGS.albert_config_file))
     training, held_out = record_flags.find_records()
 
@@ -157,12 +160,17 @@ def pretrain(until_the_end: contextlib.ExitStack) -> int:
     print(rate_advice(FLAGS.learning_rate, FLAGS.train_batch_size), flush=True)
 
     # 8. The loop.
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     boards = training_log.tensorboard_writers(
         storage.join(FLAGS.output_dir, TENSORBOARD) if FLAGS.tensorboard and chief else None, ("train", "held_out")
     )
-    last, first_of_call = FLAGS.num_train_steps, step
+
+    def save(step: int, interval: Mapping[str, Any]) -> None:
+        state = {"interval": training_log.finite_numbers(interval)}
+        if chief:
+            checkpointing.save(FLAGS.output_dir, step, variables, state, keep=FLAGS.keep_checkpoint_max)
+
+    last = FLAGS.num_train_steps
+    first_of_call = saved = step
     try:
         batches = iter(
             input_pipeline.distribute(
@@ -172,11 +180,15 @@ def pretrain(until_the_end: contextlib.ExitStack) -> int:
         with Progress(last, "pre-training", "steps", initial=step) as progress:
             mark = (step, time.monotonic())
             while step < last:
+                if workers.any_worker(strategy, stop.is_set()):
+                    if step != saved:
+                        save(step, interval)
+                    print(f"stopped by SIGTERM after step {step}, nothing is lost: the same command goes on from here")
+                    return 0
                 first_of_call, count = step, steps_until_something(step)
                 interval = train_loop(batches, tf.constant(step), tf.constant(count), training_log.to_tensors(interval))
                 step += count
                 progress.update(count)
-                stopping = workers.any_worker(strategy, stop.is_set())
 
                 if step == 1 or is_time(step, FLAGS.log_steps):
                     interval = training_log.finite_numbers(interval)
@@ -199,15 +211,9 @@ def pretrain(until_the_end: contextlib.ExitStack) -> int:
                         pretraining_output.keep_if_best(FLAGS.output_dir, line, config, weights, tokenizer)
                     mark = (step, time.monotonic())
 
-                if stopping or is_time(step, FLAGS.save_checkpoints_steps):
-                    interval = training_log.finite_numbers(interval)
-                    if chief:
-                        state = {"interval": interval}
-                        checkpointing.save(FLAGS.output_dir, step, variables, state, keep=FLAGS.keep_checkpoint_max)
-
-                if stopping and step < last:
-                    print(f"stopped by SIGTERM after step {step}, saved: the same command goes on from here")
-                    return 0
+                if is_time(step, FLAGS.save_checkpoints_steps):
+                    save(step, interval)
+                    saved = step
     except Exception as error:
         return pretraining_failure.tell(error, first_of_call, step, found, shape, order)
 

@@ -260,8 +260,21 @@ def test_sigterm_saves_and_exits_with_0(stopped_run):
     _, seen = stopped_run
     text, code = seen["term"]
     assert code == 0
-    saved = int(re.search(r"stopped by SIGTERM after step (\d+), saved", text).group(1))
+    saved = int(re.search(r"stopped by SIGTERM after step (\d+), nothing is lost", text).group(1))
     assert f"resuming at step {saved} " in seen["end"]
+
+
+def test_sigterm_before_the_first_step_exits_with_0(data, tmp_path):
+    code = (
+        "import os, signal\n"
+        "from albert_tf import record_flags, run_pretraining\n"
+        "find = record_flags.find_records\n"
+        "record_flags.find_records = lambda: os.kill(os.getpid(), signal.SIGTERM) or find()\n"
+        "run_pretraining.script()\n"
+    )
+    text = run(data, tmp_path / "run", "-c", code)
+    assert "stopped by SIGTERM after step 0, nothing is lost" in text
+    assert not (tmp_path / "run" / "checkpoints").exists() and not (tmp_path / "run" / "model").exists()
 
 
 def test_a_run_that_was_killed_ends_like_one_that_was_not_bit_for_bit(long_run, stopped_run):
