@@ -7,7 +7,6 @@ and metadata.json. The bytes depend on the input's content, the settings and the
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -23,15 +22,13 @@ from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenizer import Tokenizer
 from data_prep.documents import ERROR_MODES
 from data_prep.processes import available_cores, build_shards
-from data_prep.records import decode_record
 from data_prep.run_state import RunState
 from data_prep.segments import SENTENCE_OBJECTIVES
 from data_prep.settings import Settings
 from data_prep.shards import EVAL, TRAIN, FinishedFile, Job, finished_from_dict
-from data_prep.show_records import show_record
+from data_prep.show_records import shown_records
 from data_prep.statistics import UNKNOWN_LIMIT, Statistics
 from data_prep.survey import FileSurvey, survey_file
-from data_prep.tfrecord import read_records
 from data_prep.work_list import default_num_shards, make_work_list
 
 FLAGS = flags.FLAGS
@@ -192,23 +189,6 @@ def _check(statistics: Statistics, settings: Settings) -> None:
         )
 
 
-def inspect(output_dir: str, count: int, tokenizer: Tokenizer | None = None) -> None:
-    """Prints the first `count` records of a directory; the tokenizer is the one of its metadata unless one is given."""
-    path = os.path.join(output_dir, record_spec.METADATA_FILE)
-    metadata = read_json(path)
-    if not isinstance(metadata, dict) or not {"settings", "shards"} <= set(metadata):
-        raise InputError(f"{path} is not the metadata of records: prepare the records again")
-    if tokenizer is None:
-        settings = metadata["settings"]
-        tokenizer = load_tokenizer(
-            settings["vocab_file"], do_lower_case=settings["do_lower_case"], keep_accents=settings["keep_accents"]
-        )
-    paths = [os.path.join(output_dir, shard["file"]) for shard in metadata["shards"] if shard["split"] == TRAIN]
-    records = itertools.chain.from_iterable(map(read_records, paths))
-    for number, record in enumerate(itertools.islice(records, count)):
-        print(f"record {number}: {show_record(decode_record(record), tokenizer)}")
-
-
 def define_flags() -> None:
     flags.DEFINE_string("input_file", None, "Text files or patterns, separated by commas; plain or gzip UTF-8.")
     flags.DEFINE_string("output_dir", None, "Where the shards and metadata.json go.")
@@ -251,13 +231,17 @@ def define_flags() -> None:
         "num_workers", None, "Processes at a time; by default one per core. Does not change the output."
     )
     flags.DEFINE_bool("overwrite", False, "Remove other records from --output_dir instead of refusing.")
-    flags.DEFINE_integer("inspect", 0, "Print this many records of --output_dir and do nothing else.", lower_bound=0)
+    flags.DEFINE_integer(
+        "inspect", 0, "Print this many training records of --output_dir, whatever made them, and stop.", lower_bound=0
+    )
     flags.mark_flag_as_required("output_dir")
 
 
 def main(argv: Sequence[str]) -> int:
     if FLAGS.inspect > 0:
-        inspect(FLAGS.output_dir, FLAGS.inspect, _tokenizer() if FLAGS.spm_model_file or FLAGS.vocab_file else None)
+        given = _tokenizer() if FLAGS.spm_model_file or FLAGS.vocab_file else None
+        for text in shown_records(FLAGS.output_dir, FLAGS.inspect, given):
+            print(text)
         return 0
     values: dict[str, Any] = {field.name: FLAGS[field.name].value for field in dataclasses.fields(Settings)}
     settings = Settings.create(**values)

@@ -19,7 +19,7 @@ import pytest
 from albert_tf.files import sha256
 from albert_tf.tokenization import load_tokenizer
 from data_prep.records import decode_record
-from data_prep.tfrecord import read_records
+from data_prep.tfrecord import frames, read_records
 from tests.preparation import made_lines, made_word, small_tokenizer, write_documents
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
@@ -502,6 +502,44 @@ def test_inspect_prints_records(tmp_path, text):
     assert _run(tmp_path / "nowhere", inspect=2).returncode == 1
 
 
+def test_inspect_shows_records_of_the_released_script(tmp_path, shared):
+    folder = shared / "fixtures/pretraining_data/small/ngram3_wwm"
+    recorded = json.loads((folder / "settings.json").read_text())
+    (tmp_path / "records.tfrecord").symlink_to(folder / "instances.tfrecord")
+    result = _run(tmp_path, spm_model_file=shared.parent / recorded["tokenizer_file"], inspect=3)
+    lines = result.stdout.splitlines()
+    for number, instance in enumerate(recorded["first_instances"]):
+        old = dict(zip(instance["positions"], instance["labels"]))
+        shown = [
+            f"{{{old[place]}>{piece}}}" if place in old else piece for place, piece in enumerate(instance["tokens"])
+        ]
+        assert lines[3 * number].startswith(f"record {number}: label {instance['label']}, {len(shown)} of 64 pieces")
+        assert lines[3 * number + 1].split()[1:] + lines[3 * number + 2].split()[1:] == shown
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "no file matches"),
+        ([b"\x0f?"], "records.tfrecord: record 0 cannot be shown: not a tf.train.Example"),
+        ([b""], "records.tfrecord: record 0 cannot be shown: it is no pre-training record: it has no input_ids"),
+        (None, "the vocabulary of the records must be given: --spm_model_file"),
+    ],
+)
+def test_inspect_refuses_what_is_no_record(tmp_path, records, message):
+    if records != []:
+        (tmp_path / "records.tfrecord").write_bytes(frames(records or []))
+    result = _run(tmp_path, inspect=1, spm_model_file=None if records is None else small_tokenizer().vocab_file)
+    assert result.returncode == 1 and message in result.stderr and not result.stdout
+
+
+def test_inspect_tells_a_vocabulary_that_is_too_small(tmp_path, text):
+    _prepare(tmp_path / "out", input_file=text)
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
+    result = _run(tmp_path / "out", inspect=1, spm_model_file=None, vocab_file=tmp_path / "vocab.txt")
+    assert result.returncode == 1 and "record 0 cannot be shown: piece id" in result.stderr
+
+
 def test_needs_no_tensorflow(tmp_path, text):
     code = (
         "import sys\n"
@@ -569,7 +607,7 @@ def _parsed(output, length, slots):
     return {name: values.numpy() for name, values in tf.io.parse_example(records, spec).items()}
 
 
-@pytest.mark.parametrize("name", ["ngram3_wwm", "ngram1_pieces", "random_next_sentence"])
+@pytest.mark.parametrize("name", ["ngram3_wwm", "ngram1_pieces", "random_next_sentence", "ngram3_wwm_30k"])
 def test_statistics_of_the_released_script(tmp_path, shared, name):
     """Recorded over 20,000 records of the released script on the same text with the same settings.
 
