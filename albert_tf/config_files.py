@@ -44,3 +44,10 @@ def config_path(name_or_file: str | os.PathLike[str], flag: str = "albert_config
         f"--{flag}: {given!r} is neither a file nor one of the configurations that come with albert_tf "
         f"({', '.join(config_names())})"
     )
+
+
+def recipe_path(config_file: str) -> str | None:
+    """The flag file that pre-trains the configuration of this file, of those that come with the package."""
+    path = pathlib.Path(config_file)
+    recipe = config_directory() / "recipes" / f"{path.stem}.flags"
+    return str(recipe) if path.parent == config_directory() and recipe.is_file() else None

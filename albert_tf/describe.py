@@ -75,7 +75,10 @@ def _uses(config: AlbertConfig) -> dict[str, str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    print(table(AlbertConfig.from_json_file(config_files.config_path(FLAGS.config, flag="config"))))
+    path = config_files.config_path(FLAGS.config, flag="config")
+    print(table(AlbertConfig.from_json_file(path)))
+    if recipe := config_files.recipe_path(path):
+        print(f"the recipe of its pre-training: --flagfile={recipe}")
     return 0
 
 

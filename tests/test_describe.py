@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from albert_tf import config_files, describe
 from albert_tf.config import AlbertConfig
 
@@ -37,3 +39,10 @@ def test_a_size_outside_the_paper_has_no_figure():
     assert describe.paper_figure(config.replace(num_hidden_groups=2)) == "not in the paper"
     assert describe.paper_figure(config.replace(vocab_size=21128)) == "not in the paper"
     assert describe.paper_figure(config.replace(intermediate_size=1000)) == "not in the paper"
+
+
+def test_a_released_size_has_a_recipe(tmp_path):
+    path = config_files.config_path("albert_base_v1")
+    assert config_files.recipe_path(path).endswith(os.path.join("recipes", "albert_base_v1.flags"))
+    assert config_files.recipe_path(config_files.config_path("albert_tiny")) is None
+    assert config_files.recipe_path(str(tmp_path / "albert_base_v1.json")) is None

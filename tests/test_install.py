@@ -185,7 +185,7 @@ def test_wheel_contents(wheel):
     assert wheel.name == f"albert_tf-{albert_tf.__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        for config in (REPOSITORY / "configs").rglob("*.json"):
+        for config in (path for kind in ("*.json", "*.flags") for path in (REPOSITORY / "configs").rglob(kind)):
             packaged = f"albert_tf/configs/{config.relative_to(REPOSITORY / 'configs').as_posix()}"
             assert archive.read(packaged) == config.read_bytes()
         metadata = email.message_from_bytes(
@@ -218,5 +218,6 @@ def test_wheel_works_outside_the_repository(wheel, tmp_path):
         os.path.join(site, "albert_tf", "__init__.py"),
         os.path.join(site, "albert_tf", "configs", "albert_base_v2.json"),
     ], result.stderr
-    result = run("-m", "albert_tf.describe", "--config=albert_tiny", cwd=tmp_path, PYTHONPATH=site)
-    assert result.returncode == 0 and "attention" in result.stdout, result.stderr
+    result = run("-m", "albert_tf.describe", "--config=albert_base_v2", cwd=tmp_path, PYTHONPATH=site)
+    recipe = os.path.join(site, "albert_tf", "configs", "recipes", "albert_base_v2.flags")
+    assert "attention" in result.stdout and result.stdout.endswith(f"--flagfile={recipe}\n"), result.stderr
