@@ -60,7 +60,7 @@ def prepare(extras: list[str]) -> pathlib.Path:
             venv.create(directory, clear=True, symlinks=sys.platform != "win32", with_pip=True)
         print("installing albert_tf and what it needs (a few minutes the first time)", file=sys.stderr)
         requirement = str(REPOSITORY) + (f"[{','.join(extras)}]" if extras else "")
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
         stamp.unlink(missing_ok=True)
         subprocess.run([*command, "--editable", requirement], check=True, stdout=sys.stderr, stdin=subprocess.DEVNULL)
         stamp.write_text(json.dumps(wanted))

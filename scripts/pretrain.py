@@ -45,7 +45,7 @@ MAX_SEQ_LENGTH = 32  # what neighbours tell about a gap is learned soonest where
 EVAL_FRACTION = 0.1
 PREPARED_BYTES = 15_000_000  # a small text is masked anew several times, to about this much
 MAX_DUPE_FACTOR = 10
-TRAINING = {
+TRAINING: dict[str, Any] = {
     "train_batch_size": 64,
     "learning_rate": 0.005,
     "num_train_steps": 3000,
@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
     records = os.path.join(output, "records")
     prepare(text, vocabulary, records)
     held_out = shard_pattern(records, "eval")
-    evaluation = {"eval_input_file": held_out} if held_out else {"do_eval": False}
+    evaluation: dict[str, Any] = {"eval_input_file": held_out} if held_out else {"do_eval": False}
     run(
         "albert_tf.run_pretraining",
         input_file=shard_pattern(records, "train"),

@@ -34,8 +34,8 @@ environment new >/dev/null 2>&1 &  # while the old stack is tested; what goes wr
 failed=()
 for stack in old new; do
   [[ $stack == old ]] || wait
-  if ! scripts/find_python.sh "$stack" >/dev/null 2>&1; then
-    echo "== the $stack stack is left out: this machine has no Python for it =="
+  if ! reason=$(scripts/find_python.sh "$stack" 2>&1 >/dev/null); then
+    echo "== the $stack stack is left out: ${reason#error: } =="
   elif ! run "$stack" "$@"; then
     failed+=("$stack")
   fi
