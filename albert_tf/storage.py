@@ -151,8 +151,9 @@ def read_json(path: str) -> Any:
     Raises:
         InputError: the file is missing or is not JSON.
     """
+    content = read_bytes(path)
     try:
-        return json_text.parse(read_bytes(path), allow_repeated_keys=True)
+        return json_text.parse(content, allow_repeated_keys=True)
     except ValueError as error:
         raise InputError(f"{path} is not a JSON file: {error}") from error
 

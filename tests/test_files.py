@@ -245,3 +245,9 @@ def test_what_is_written_has_the_usual_permissions(tmp_path):
     (tmp_path / "usual file").touch()
     assert (tmp_path / "model").stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "usual file").stat().st_mode
+
+
+@pytest.mark.parametrize("read", [files.read_json, storage.read_json])
+def test_a_file_that_cannot_be_read_is_not_said_to_be_no_json(tmp_path, read):
+    with pytest.raises(InputError, match="^cannot read .*: Is a directory$"):
+        read(str(tmp_path))
