@@ -16,12 +16,11 @@ from concurrent import futures
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import export, task_model
 from albert_tf.errors import InputError
 from albert_tf.exporting import required_ops, saved_model, serving_files, version_directories, warmup
-from tests import exported_models, source_files
+from tests import exported_models, own_flags, source_files
 from tests.exported_models import kind_of, make
 
 CLIENTS = source_files.REPOSITORY / "examples" / "serving"
@@ -31,17 +30,8 @@ needs_api = pytest.mark.skipif(not HAS_API, reason="needs tensorflow-serving-api
 
 def run_here(monkeypatch, **given) -> None:
     """The command in this process, with the flags that are given and the others' defaults."""
-    values = flags.FlagValues()
     with monkeypatch.context() as patched:
-        patched.setattr(flags, "FLAGS", values)
-        for kind in ("string", "enum", "integer", "bool"):
-            define = getattr(flags, f"DEFINE_{kind}")
-            patched.setattr(flags, f"DEFINE_{kind}", functools.partial(define, flag_values=values))
-        patched.setattr(flags, "mark_flags_as_required", lambda names: None)
-        export.define_flags()
-    values(["export", *(f"--{name}={value}" for name, value in given.items())])
-    with monkeypatch.context() as patched:
-        patched.setattr(export, "FLAGS", values)
+        own_flags.use(patched, export, values=own_flags.parsed(export, **given))
         export.main([])
 
 

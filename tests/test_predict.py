@@ -13,7 +13,6 @@ import sys
 
 import numpy as np
 import pytest
-from absl import flags
 
 import albert_tf
 from albert_tf import predict, storage, text_vectors
@@ -24,6 +23,7 @@ from albert_tf.gap_filling import GapFiller, load
 from albert_tf.scoring import columns
 from albert_tf.scoring.source import Source
 from tests import answering_models
+from tests.own_flags import refusal
 
 LENGTHS = (3, 40, 0, 1, 12, 7, 90, 5, 2, 33, 8, 20)
 TEXTS = [" ".join(random.Random(number).choices("abcdefg中é😀", k=count)) for number, count in enumerate(LENGTHS)]
@@ -49,23 +49,6 @@ def model(directory):
     return get
 
 
-def script(*arguments: str) -> str:
-    """Runs main with flags of its own; what it says when it refuses, else ""."""
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in ("string", "enum", "bool", "integer", "list"):
-            define = getattr(flags, f"DEFINE_{kind}")
-            patch.setattr(flags, f"DEFINE_{kind}", lambda *a, define=define, **k: define(*a, flag_values=values, **k))
-        patch.setattr(flags, "mark_flags_as_required", lambda names: None)
-        predict.define_flags()
-        values(["predict", *arguments])
-        patch.setattr(predict, "FLAGS", values)
-        try:
-            return "" if predict.main([]) == 0 else "failed"
-        except InputError as error:
-            return str(error)
-
-
 def write(path, content: str) -> str:
     path.write_text(content, encoding="utf-8")
     return f"--input={path}"
@@ -73,7 +56,7 @@ def write(path, content: str) -> str:
 
 def run(model: str, given: str, output, *more: str) -> list[dict]:
     """The predictions of one run, read as JSON lines."""
-    assert script(f"--model={model}", given, f"--output={output}", "--batch_size=4", *more) == ""
+    assert refusal(predict, f"--model={model}", given, f"--output={output}", "--batch_size=4", *more) == ""
     return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
 
@@ -120,7 +103,7 @@ def test_several_labels_and_a_table_as_output(model, tmp_path):
     content = io.StringIO()
     csv.writer(content).writerows([["review", "stars"], *([text + '\n"', 1] for text in TEXTS)])
     given = write(tmp_path / "a.csv", content.getvalue())
-    assert script(f"--model={model('multi_label')}", given, f"--output={tmp_path / 'a.tsv'}") == ""
+    assert refusal(predict, f"--model={model('multi_label')}", given, f"--output={tmp_path / 'a.tsv'}") == ""
     header, *rows = [line.split("\t") for line in (tmp_path / "a.tsv").read_text(encoding="utf-8").splitlines()]
     assert header == ["label", "is_cut", "probabilities: p", "probabilities: q", "probabilities: r"]
     classifier = albert_tf.TextClassifier.from_pretrained(model("multi_label"))
@@ -195,7 +178,7 @@ def test_vectors(model, tmp_path, caplog, name, pooling):
     given = write(tmp_path / "a.txt", "\n".join(TEXTS))
     output = tmp_path / "v.npy"
     more = [f"--pooling={pooling}"] if pooling != "pooled" else []
-    assert script(f"--model={model(name)}", given, f"--output={output}", "--rows_at_a_time=7", *more) == ""
+    assert refusal(predict, f"--model={model(name)}", given, f"--output={output}", "--rows_at_a_time=7", *more) == ""
     found = np.load(output)
     vectors = text_vectors.load(model(name), pooling)
     wanted = vectors(TEXTS)
@@ -214,7 +197,10 @@ def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch
 
     given = write(tmp_path / "a.txt", "a\n")
     monkeypatch.setattr(storage, "open_binary", refused)
-    assert script(f"--model={model('classifier')}", given) == f"cannot read {tmp_path / 'a.txt'}: Permission denied"
+    assert (
+        refusal(predict, f"--model={model('classifier')}", given)
+        == f"cannot read {tmp_path / 'a.txt'}: Permission denied"
+    )
 
 
 @pytest.mark.parametrize(
@@ -253,7 +239,7 @@ def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file
     path.parent.mkdir()
     if content is not None:
         path.write_bytes(content)
-    said = script(f"--model={model(name)}", f"--input={path}", f"--output={tmp_path / 'out' / 'o.jsonl'}")
+    said = refusal(predict, f"--model={model(name)}", f"--input={path}", f"--output={tmp_path / 'out' / 'o.jsonl'}")
     assert message in said
     assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
 
@@ -271,7 +257,7 @@ def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file
 )
 def test_wrong_arguments(model, tmp_path, arguments, message):
     given = [f"--model={model('classifier')}", write(tmp_path / "a.tsv", "x\ny\n"), f"--output={tmp_path / 'o.jsonl'}"]
-    assert message in script(*given, *arguments)
+    assert message in refusal(predict, *given, *arguments)
 
 
 def test_from_standard_input_to_standard_output(model):

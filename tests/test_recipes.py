@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import pathlib
 import types
 from typing import Any
 
 import pytest
-from absl import flags
 
 from albert_tf import config_files, pretraining_flags
 from albert_tf.config import AlbertConfig
 from data_prep import create_pretraining_data, train_sentencepiece
+from tests.own_flags import parsed
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "configs" / "recipes"
 SIZES = [f"albert_{size}_{version}" for size in ("base", "large", "xlarge", "xxlarge") for version in ("v1", "v2")]
 
 
-def parsed(script: types.ModuleType, recipe: str) -> dict[str, Any]:
+def of_recipe(script: types.ModuleType, recipe: str) -> dict[str, Any]:
     """The flags of a script as a recipe sets them."""
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("string", "integer", "float", "bool", "enum", "alias"):
-            define = getattr(flags, f"DEFINE_{name}")
-            patch.setattr(flags, f"DEFINE_{name}", functools.partial(define, flag_values=values))
-        for name in ("mark_flag_as_required", "mark_flags_as_required"):
-            patch.setattr(flags, name, lambda _: None)
-        script.define_flags()
-        flags.DEFINE_string("flagfile", "", "")
-    values(["script", f"--flagfile={RECIPES / recipe}"])
-    return values.flag_values_dict()
+    return parsed(script, f"--flagfile={RECIPES / recipe}").flag_values_dict()
 
 
 def test_there_is_one_for_each_released_size():
@@ -39,7 +28,7 @@ def test_there_is_one_for_each_released_size():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_pretraining_recipe(size):
-    values = parsed(pretraining_flags, f"{size}.flags")
+    values = of_recipe(pretraining_flags, f"{size}.flags")
     expected = {
         "albert_config_file": size,
         "optimizer": "lamb",
@@ -56,9 +45,9 @@ def test_pretraining_recipe(size):
 
 
 def test_vocabulary_and_records():
-    values = parsed(train_sentencepiece, "vocabulary.flags")
+    values = of_recipe(train_sentencepiece, "vocabulary.flags")
     assert (values["vocab_size"], values["character_coverage"]) == (30_000, 0.99995)
     assert values["input_sentence_size"] == 10_000_000
-    values = parsed(create_pretraining_data, "records.flags")
+    values = of_recipe(create_pretraining_data, "records.flags")
     assert (values["max_seq_length"], values["max_predictions_per_seq"], values["dupe_factor"]) == (512, 20, 40)
     assert (values["ngram"], values["masked_lm_prob"], values["short_seq_prob"]) == (3, 0.15, 0.1)

@@ -10,7 +10,7 @@ from albert_tf import record_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.files import sha256
-from tests import pretraining_flag_values
+from tests import own_flags
 from tests import pretraining_records as toy
 
 CONFIG = AlbertConfig(**toy.CONFIG)
@@ -33,7 +33,7 @@ def data(tmp_path_factory) -> pathlib.Path:
 
 
 def agree(monkeypatch: pytest.MonkeyPatch, data: pathlib.Path, **given):
-    pretraining_flag_values.use(monkeypatch, input_file=data / "train-*.tfrecord", **given)
+    own_flags.use_for_pretraining(monkeypatch, input_file=data / "train-*.tfrecord", **given)
     training, held_out = record_flags.find_records()
     tokenizer = record_flags.find_tokenizer(training, CONFIG)
     return record_flags.agree_on_shape([records for records in (training, held_out) if records], CONFIG, tokenizer)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from albert_tf import output_lock, run_pretraining
+from albert_tf import output_lock, pretraining_flags, run_pretraining
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from tests import pretraining_flag_values, source_files
+from tests import own_flags, source_files
 from tests import pretraining_records as toy
 from tests.script_driver import Driver, arguments
 
@@ -329,7 +329,7 @@ def test_only_a_run_with_a_checkpoint_holds_to_its_settings(data, tmp_path, monk
     output.mkdir()
 
     def claim(**flags: Any) -> dict[str, Any]:
-        pretraining_flag_values.use(monkeypatch, output_dir=output, **flags)
+        own_flags.use_for_pretraining(monkeypatch, output_dir=output, **flags)
         run_pretraining.claim_output_directory(records, config, shape, 1)
         return json.loads((output / "run.json").read_text())
 
@@ -513,7 +513,7 @@ def test_settings_that_do_not_fit_are_refused_before_the_first_step(driver, data
 def test_choices_of_the_flags_are_those_of_the_tables():
     from albert_tf import distribution, optimization, schedules
 
-    values = pretraining_flag_values.of()
+    values = own_flags.parsed(pretraining_flags)
     for flag, names in (
         ("optimizer", optimization.OPTIMIZERS),
         ("decay_start", schedules.DECAY_STARTS),

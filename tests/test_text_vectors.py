@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 from albert_tf import predict, text_vectors
 from albert_tf.config import AlbertConfig
@@ -22,6 +21,7 @@ from albert_tf.task_models import AlbertForSequenceClassification, AlbertForToke
 from albert_tf.text_vectors import TextVectors
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.vector_file import write_vectors
+from tests.own_flags import parsed, refusal
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "door", "is", "open", "shut", ".", "red"]
 TEXTS = ["the door is open .", "", "red", "the " * 40 + "door", "shut . red", "the door", "unheard words", "red " * 9]
@@ -129,42 +129,20 @@ def test_vectors_are_written_block_by_block(tmp_path):
 # The command
 
 
-def flagged(*arguments: str):
-    """The flags of predict, apart from those of other scripts."""
-    values = flags.FlagValues()
-    with pytest.MonkeyPatch.context() as patch:
-        for kind in ("string", "enum", "bool", "integer", "list"):
-            define = getattr(flags, f"DEFINE_{kind}")
-            patch.setattr(flags, f"DEFINE_{kind}", lambda *a, define=define, **k: define(*a, flag_values=values, **k))
-        patch.setattr(flags, "mark_flags_as_required", lambda names: None)
-        predict.define_flags()
-    values(["predict", *arguments])
-    return values
-
-
-def script(monkeypatch, *arguments: str) -> str:
-    """What main says when it refuses; "" when it does not."""
-    monkeypatch.setattr(predict, "FLAGS", flagged(*arguments))
-    try:
-        return "" if predict.main([]) == 0 else "failed"
-    except InputError as error:
-        return str(error)
-
-
-def test_fine_tuned_models_have_vectors_too(monkeypatch, tokenizer, tmp_path):
+def test_fine_tuned_models_have_vectors_too(tokenizer, tmp_path):
     """Those of classifiers have a pooler; those of taggers have none, and a random one is never taken."""
     (tmp_path / "texts.txt").write_text("the door\n\n")
     given = [f"--input={tmp_path / 'texts.txt'}", f"--output={tmp_path / 'x.npy'}"]
     classifier = AlbertForSequenceClassification(config(), HeadConfig("classifier", 2))
     classifier.save_pretrained(tmp_path / "classifier", tokenizer)
-    assert script(monkeypatch, f"--model={tmp_path / 'classifier'}", *given) == ""
+    assert refusal(predict, f"--model={tmp_path / 'classifier'}", *given) == ""
     row = expected(classifier.albert, tokenizer, "the door", None, "pooled")
     np.testing.assert_allclose(np.load(tmp_path / "x.npy")[0], row, atol=1e-5, rtol=0)
 
     tagger = AlbertForTokenClassification(config(), HeadConfig("tagger", 2))
     tagger.save_pretrained(tmp_path / "tagger", tokenizer)
-    assert "--pooling=mean" in script(monkeypatch, f"--model={tmp_path / 'tagger'}", *given)
-    assert script(monkeypatch, f"--model={tmp_path / 'tagger'}", "--pooling=mean", *given) == ""
+    assert "--pooling=mean" in refusal(predict, f"--model={tmp_path / 'tagger'}", *given)
+    assert refusal(predict, f"--model={tmp_path / 'tagger'}", "--pooling=mean", *given) == ""
     assert np.load(tmp_path / "x.npy").shape == (2, 16)
 
 
@@ -179,15 +157,15 @@ def test_fine_tuned_models_have_vectors_too(monkeypatch, tokenizer, tmp_path):
 def test_wrong_arguments(monkeypatch, directory, tmp_path, arguments, message):
     (tmp_path / "texts.tsv").write_text("one\n")
     monkeypatch.chdir(tmp_path)
-    assert message in script(monkeypatch, f"--model={directory}", "--input=texts.tsv", "--output=x.npy", *arguments)
+    assert message in refusal(predict, f"--model={directory}", "--input=texts.tsv", "--output=x.npy", *arguments)
     assert os.listdir(tmp_path) == ["texts.tsv"]
 
 
-def test_a_model_without_its_vocabulary(monkeypatch, model, tmp_path):
+def test_a_model_without_its_vocabulary(model, tmp_path):
     model.save_pretrained(tmp_path / "model")
     (tmp_path / "texts.txt").write_text("one\n")
     arguments = [f"--input={tmp_path / 'texts.txt'}", f"--output={tmp_path / 'x.npy'}"]
-    assert "has no vocabulary" in script(monkeypatch, f"--model={tmp_path / 'model'}", *arguments)
+    assert "has no vocabulary" in refusal(predict, f"--model={tmp_path / 'model'}", *arguments)
 
 
 def test_a_kill_leaves_no_output(directory, tmp_path):
@@ -207,4 +185,4 @@ def test_a_kill_leaves_no_output(directory, tmp_path):
 
 
 def test_the_two_lists_of_poolings_are_one():
-    assert flagged()["pooling"].parser.enum_values == list(text_vectors.POOLINGS)
+    assert parsed(predict)["pooling"].parser.enum_values == list(text_vectors.POOLINGS)
