@@ -23,6 +23,8 @@ def holds_fine_tuning(output_dir: str) -> bool | None:
 def claim(output_dir: str, settings: Mapping[str, Any], what_to_do: str, *, allow_changes: bool = False) -> None:
     """Records what decides a run's result, or refuses to go on with a run that was begun otherwise.
 
+    Where nothing but run.json is there, that start was refused, and holds nobody to its settings.
+
     Args:
         output_dir: of the run.
         settings: values that JSON holds.
@@ -32,7 +34,8 @@ def claim(output_dir: str, settings: Mapping[str, Any], what_to_do: str, *, allo
     Raises:
         InputError: the run in there was begun with others, which are named.
     """
-    changed = changed_settings(output_dir, settings)
+    is_begun = storage.list_directory(output_dir) != [RUN_FILE]
+    changed = changed_settings(output_dir, settings) if is_begun else []
     if changed and not allow_changes:
         raise InputError(
             f"--output_dir={output_dir} holds a run that was begun with other settings: {'; '.join(changed)}. "

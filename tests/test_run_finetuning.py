@@ -247,6 +247,15 @@ def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_
     assert "was begun with other settings: examples.dev was" in driver.run(expect=1, **own)
     (task / "dev.tsv").write_text("".join(lines))
 
+    wrong = shutil.copytree(weights / "model", tmp_path / "wrong")
+    config = json.loads((wrong / "albert_config.json").read_text())
+    (wrong / "albert_config.json").write_text(json.dumps({**config, "intermediate_size": 12}))
+    refused = driver.run(expect=1, **{**own, "model": wrong, "output_dir": tmp_path / "refused"})
+    assert (
+        "needs [32, 12]" in refused and "Traceback" not in refused and os.listdir(tmp_path / "refused") == ["run.json"]
+    )
+    driver.run(**{**own, "output_dir": tmp_path / "refused"})  # which that start holds to nothing
+
     shutil.rmtree(weights)
     driver.run(**few(flags, tmp_path, train_file=data / "train.tsv", output_dir=weights, seed=5))
     assert "was begun with other settings: weights was" in driver.run(expect=1, **own)
