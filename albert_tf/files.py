@@ -25,7 +25,8 @@ PARTIAL_SUFFIX = ".partial"
 
 _OWN_NAME = r"\.[0-9a-f]{8}" + re.escape(PARTIAL_SUFFIX)  # behind the name of what is written
 _NEW, _OLD = "new", "old"  # inside the directory of a writer: what it makes, what it took away
-_WRITING_ALONE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_WRITING_ALONE = (*_FULL, errno.EIO)
 _CURRENT_DIRECTORY, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2(2)
 
 
@@ -225,6 +226,17 @@ def _errors_of_writing(path: str) -> Iterator[None]:
         if not is_inside and not is_parent and error.errno not in _WRITING_ALONE:
             raise
         raise InputError(f"cannot write {path}: {error.strerror}") from error
+    except InputError:
+        raise
+    except Exception as error:
+        if reason := reason_of_writing(error):
+            raise InputError(f"cannot write {path}: {reason}") from error
+        raise
+
+
+def reason_of_writing(error: Exception) -> str:
+    """Why the system could not write, where TensorFlow or another library tells it in its own way; else ""."""
+    return next((reason for reason in map(os.strerror, _FULL) if reason in str(error)), "")
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

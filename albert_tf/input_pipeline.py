@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import operation_error
 from albert_tf import record_spec as spec
 from albert_tf.errors import InputError
 from albert_tf.record_files import RecordFiles
@@ -60,7 +61,7 @@ def record_settings(records: RecordFiles) -> dict[str, Any]:
     try:
         features = _features_of(next(iter(_raw_records(path))), path)
     except tf.errors.OpError as error:
-        raise InputError(f"--{records.flag}: {path} cannot be read: {error.message}") from error
+        raise InputError(f"--{records.flag}: {path} cannot be read: {operation_error.reason(error)}") from error
     for name in (spec.INPUT_IDS, spec.MASKED_LM_IDS):
         if name not in features:
             raise InputError(
@@ -300,7 +301,7 @@ def find_bad_record(records: RecordFiles, shape: RecordShape) -> InputError | No
                 if problem:
                     return InputError(f"--{records.flag}: record {number} of {path}: {problem}")
         except (tf.errors.OpError, InputError) as error:
-            reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
+            reason = operation_error.reason(error) if isinstance(error, tf.errors.OpError) else str(error)
             return InputError(f"--{records.flag}: {path} cannot be read after record {number}: {reason}")
     return None
 
@@ -315,7 +316,7 @@ def find_unreadable_file(records: RecordFiles) -> InputError | None:
         try:
             next(_raw_records(path), None)
         except tf.errors.OpError as error:
-            return InputError(f"--{records.flag}: {path} cannot be read: {error.message}")
+            return InputError(f"--{records.flag}: {path} cannot be read: {operation_error.reason(error)}")
     return None
 
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from albert_tf import training_failure
+from albert_tf import operation_error, training_failure
 from albert_tf.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def tell(
         The exit code.
 
     Raises:
-        InputError: that is what was raised, a record is damaged or cannot be read, or the memory is full.
+        InputError: that is what was raised, a record is damaged or cannot be read, or the disk or the memory is
+            full.
     """
     import tensorflow as tf
 
@@ -45,9 +46,9 @@ def tell(
 
     if isinstance(error, InputError):
         raise error
-    full = training_failure.full_memory(error)
-    if full is not None:
-        raise InputError(f"at step {first + 1}: {full}") from error
+    of_the_machine = training_failure.of_the_machine(error)
+    if of_the_machine is not None:
+        raise InputError(f"at step {first + 1}: {of_the_machine}") from error
     for records in found:
         bad = None
         if _is_one_of(error, _OF_RECORDS):
@@ -63,7 +64,7 @@ def tell(
     try:
         shards = f"shards {', '.join(input_pipeline.files_of_batch(found[0], first, **order))}"
     except tf.errors.OpError as unreadable:
-        shards = f"its shards cannot be read again: {unreadable.message}"
+        shards = f"its shards cannot be read again: {operation_error.reason(unreadable)}"
     epoch = first * order["global_batch_size"] // found[0].records
     where = (
         f"step {first + 1}" if isinstance(error, NotFiniteError) or step <= first + 1 else f"steps {first + 1}..{step}"

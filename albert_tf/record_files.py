@@ -9,7 +9,7 @@ from typing import Any
 
 import google_crc32c
 
-from albert_tf import record_spec, storage
+from albert_tf import record_metadata, record_spec, storage
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 
@@ -79,7 +79,7 @@ def find_record_files(patterns: str, flag: str, *, skip_bad: bool = False) -> Re
             continue
         directory = storage.dirname(path)
         if directory not in metadata:
-            metadata[directory] = _read_metadata(directory)
+            metadata[directory] = record_metadata.read(directory)
         try:
             shard = _measure(path, flag, metadata[directory])
         except InputError:
@@ -185,18 +185,6 @@ def masked_crc32c(data: bytes) -> int:
     """The checksum of the TFRecord format: CRC-32C, rotated and offset."""
     crc = google_crc32c.value(data)
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _read_metadata(directory: str) -> dict[str, Any]:
-    path = storage.join(directory, record_spec.METADATA_FILE) if directory else record_spec.METADATA_FILE
-    if not storage.exists(path):
-        return {}
-    metadata = storage.read_json(path)
-    if not isinstance(metadata, dict) or metadata.get("format") != record_spec.METADATA_FORMAT:
-        raise InputError(
-            f"{path} is not the metadata of this version's create_pretraining_data: prepare the data again"
-        )
-    return metadata
 
 
 def _measure(path: str, flag: str, metadata: Mapping[str, Any]) -> Shard:

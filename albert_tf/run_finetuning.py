@@ -173,7 +173,7 @@ def tell_failure(error: Exception) -> int:
     if isinstance(error, NotFiniteError):
         print(f"error: step {error.step + 1} failed: {error}", file=sys.stderr, flush=True)
         return 1
-    raise training_failure.full_memory(error) or error
+    raise training_failure.of_the_machine(error) or error
 
 
 def script() -> None:

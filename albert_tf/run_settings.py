@@ -17,7 +17,7 @@ _KEY_OF_FINE_TUNING = "task"  # a pre-training's settings have none
 def holds_fine_tuning(output_dir: str) -> bool | None:
     """Whether the run in there is a fine-tuning; None where there is no run."""
     path = storage.join(output_dir, RUN_FILE)
-    return _KEY_OF_FINE_TUNING in storage.read_json(path) if storage.exists(path) else None
+    return _KEY_OF_FINE_TUNING in _read(path) if storage.exists(path) else None
 
 
 def claim(output_dir: str, settings: Mapping[str, Any], what_to_do: str, *, allow_changes: bool = False) -> None:
@@ -52,12 +52,19 @@ def changed_settings(output_dir: str, settings: Mapping[str, Any]) -> list[str]:
     Of a setting that has parts, those that differ are named: `model.hidden_size was 128, now 256`.
     """
     path = storage.join(output_dir, RUN_FILE)
-    before, now = _parts(storage.read_json(path) if storage.exists(path) else settings), _parts(settings)
+    before, now = _parts(_read(path) if storage.exists(path) else settings), _parts(settings)
     return [
         f"{name} was {_told(before, name)}, now {_told(now, name)}"
         for name in sorted({*before, *now})
         if name not in before or name not in now or before[name] != now[name]
     ]
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    settings = storage.read_json(path)
+    if not isinstance(settings, Mapping):
+        raise InputError(f"{path} holds no settings of a run: give another --output_dir")
+    return settings
 
 
 def _parts(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

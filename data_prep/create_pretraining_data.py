@@ -14,9 +14,9 @@ from typing import Any
 
 from absl import flags, logging
 
-from albert_tf import record_spec
+from albert_tf import record_metadata, record_spec
 from albert_tf.errors import InputError, run_main
-from albert_tf.files import expand_globs, read_json
+from albert_tf.files import expand_globs
 from albert_tf.progress import Progress
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenizer import Tokenizer
@@ -76,7 +76,7 @@ def prepare(
     try:
         if state.is_complete:
             logging.info("%s is complete already: nothing to do", output_dir)
-            return read_json(os.path.join(output_dir, record_spec.METADATA_FILE))  # type: ignore[no-any-return]
+            return record_metadata.read(output_dir)
         finished = {shard.index: value for shard in shards if (value := state.finished(shard.index))}
         if finished:
             logging.info("going on with a stopped run: %d of %d shards are there", len(finished), len(shards))
@@ -238,6 +238,8 @@ def define_flags() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
+    if not FLAGS.output_dir:
+        raise InputError("--output_dir is empty: give a directory")
     if FLAGS.inspect > 0:
         given = _tokenizer() if FLAGS.spm_model_file or FLAGS.vocab_file else None
         for text in shown_records(FLAGS.output_dir, FLAGS.inspect, given):

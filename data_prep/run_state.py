@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert_tf import record_spec
+from albert_tf import record_metadata, record_spec
 from albert_tf.errors import InputError
 from albert_tf.files import PARTIAL_SUFFIX, read_json, write_json
 
@@ -37,10 +37,7 @@ class RunState:
         self._progress = os.path.join(output_dir, PROGRESS_DIRECTORY)
         self._splits = splits
         self.is_complete = False
-        try:
-            os.makedirs(output_dir, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"--output_dir: cannot make {output_dir}: {error.strerror}") from error
+        _make(output_dir)
         self._lock = _lock(output_dir)
         try:
             self._start(plan, overwrite)
@@ -52,12 +49,15 @@ class RunState:
         if overwrite:
             self._remove_output()
         elif os.path.exists(self._path_of_metadata()):
-            metadata = read_json(self._path_of_metadata())
+            metadata = record_metadata.read(self._output_dir)
             self._refuse_other_plan(metadata, plan, "records")
-            self._refuse_damaged_shards(metadata.get("shards", []))
+            self._refuse_damaged_shards(metadata["shards"])
             self.is_complete = True
         elif os.path.exists(self._path_of_plan()):
-            self._refuse_other_plan(read_json(self._path_of_plan()), plan, "an unfinished run")
+            old = read_json(self._path_of_plan())
+            if not isinstance(old, Mapping):
+                raise InputError(f"{self._path_of_plan()} is no plan of a preparation: --overwrite begins afresh")
+            self._refuse_other_plan(old, plan, "an unfinished run")
         elif found := self._shard_files(""):
             raise InputError(
                 f"--output_dir={self._output_dir} holds {os.path.basename(found[0])} but neither metadata.json nor the "
@@ -66,7 +66,7 @@ class RunState:
         if not self.is_complete:
             for path in self._shard_files(f"*{PARTIAL_SUFFIX}"):
                 os.remove(path)
-            os.makedirs(self._progress, exist_ok=True)
+            _make(self._progress)
             write_json(self._path_of_plan(), plan)
 
     def finished(self, index: int) -> dict[str, Any] | None:
@@ -137,6 +137,13 @@ class RunState:
 
     def _path_of_shard(self, index: int) -> str:
         return os.path.join(self._progress, f"{index:05d}.json")
+
+
+def _make(directory: str) -> None:
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output_dir: cannot make {directory}: {error.strerror}") from error
 
 
 def _difference(part: str, old: Any, new: Any) -> str:

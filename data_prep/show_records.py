@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from albert_tf import record_spec
+from albert_tf import record_metadata, record_spec
 from albert_tf.errors import InputError
-from albert_tf.files import expand_globs, read_json
+from albert_tf.files import expand_globs
 from albert_tf.tokenization import load_tokenizer
 from albert_tf.tokenizer import Tokenizer
 from data_prep.records import decode_record
@@ -36,23 +36,25 @@ def shown_records(directory: str, count: int, tokenizer: Tokenizer | None = None
     Raises:
         InputError: there are no records, they are damaged or something else, or are of another vocabulary.
     """
-    metadata_file = os.path.join(directory, record_spec.METADATA_FILE)
-    if os.path.exists(metadata_file):
-        metadata = read_json(metadata_file)
-        if not isinstance(metadata, dict) or not {"settings", "shards"} <= set(metadata):
-            raise InputError(f"{metadata_file} is not the metadata of records: prepare the records again")
+    metadata = record_metadata.read(directory)
+    if metadata:
+        settings = metadata["settings"]
         paths = [os.path.join(directory, shard["file"]) for shard in metadata["shards"] if shard["split"] == TRAIN]
         if tokenizer is None:
-            settings = metadata["settings"]
             tokenizer = load_tokenizer(
                 settings["vocab_file"], do_lower_case=settings["do_lower_case"], keep_accents=settings["keep_accents"]
+            )
+        if tokenizer.settings()["vocab_sha256"] != settings["vocab_sha256"]:
+            raise InputError(
+                f"the records in {directory} were made with another vocabulary than {tokenizer.vocab_file}: give that "
+                f"one, which was {settings['vocab_file']}"
             )
     else:
         paths = expand_globs([os.path.join(directory, "*.tfrecord*")], "output_dir")
         if tokenizer is None:
             raise InputError(
-                f"{metadata_file} does not exist, so the vocabulary of the records must be given: --spm_model_file, or "
-                "--vocab_file for WordPiece"
+                f"{record_metadata.path_in(directory)} does not exist, so the vocabulary of the records must be given: "
+                "--spm_model_file, or --vocab_file for WordPiece"
             )
     numbered = ((path, number, record) for path in paths for number, record in enumerate(read_records(path)))
     for shown, (path, number, record) in enumerate(itertools.islice(numbered, count)):

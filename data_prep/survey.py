@@ -36,20 +36,25 @@ def survey_file(path: str, file_index: int, *, grain: int, errors: str, seed: in
         seed: of the held-out draws.
 
     Raises:
-        InputError: the file cannot be read, is a damaged gzip file, or is not UTF-8.
+        InputError: the file cannot be read, is a damaged gzip file, is not UTF-8, or has the line ends of old Macs.
     """
-    documents = lines = text_bytes = end = 0
+    documents = lines = text_bytes = end = inner_returns = 0
     cuts: list[int] = []
     lowest = 1.0
     with open_text(path) as file:
         for document in read_documents(file, path, file_index, 0, None, errors):
             documents += 1
             lines += len(document.lines)
+            inner_returns += sum(line.count("\r") for line in document.lines)
             text_bytes += document.size
             end = document.offset + document.size
             if not cuts or document.offset - cuts[-1] >= grain:
                 cuts.append(document.offset)
             lowest = min(lowest, held_out_draw(seed, file_index, document.offset))
+    if inner_returns > lines:
+        raise InputError(
+            f"{path} ends its lines with carriage returns alone: convert them, for example with tr '\\r' '\\n'"
+        )
     return FileSurvey(path, _checksum(path), text_bytes, documents, lines, end, tuple(cuts), lowest)
 
 

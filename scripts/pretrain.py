@@ -57,6 +57,7 @@ TRAINING: dict[str, Any] = {
 NUM_EXAMPLES = 5
 MAX_RECORDS_LOOKED_AT = 1000
 STACK = "Keras 2.15" if sys.version_info < (3, 12) else "Keras 3"  # as checkpoints name it; see setup.py
+VOCABULARY = "vocabulary.model"
 PARAGRAPH_SHARE = 1 / 4  # of the lines hold more than one sentence: then a line is a paragraph
 
 _INNER_SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+[\"'“‘(]*[^\W\d_a-z]|[。！？].")
@@ -87,10 +88,13 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     started = time.monotonic()
     output = FLAGS.output or default_output(FLAGS.input)
-    text = survey(FLAGS.input or sample_text(output), FLAGS.errors)
+    try:
+        text = survey(FLAGS.input or sample_text(output), FLAGS.errors)
+    except InputError as error:  # the person calls make
+        raise InputError(str(error).replace("--errors=", "ERRORS=").replace("--input", "INPUT")) from error
     claim(output, text)
 
-    vocabulary = os.path.join(output, "vocabulary.model")
+    vocabulary = os.path.join(output, VOCABULARY)
     if not os.path.exists(vocabulary):
         make_vocabulary(text, vocabulary)
     tokenizer = load_tokenizer(vocabulary)
@@ -195,7 +199,7 @@ def claim(output: str, text: Text) -> None:
     recipe = {"training": TRAINING, "length": MAX_SEQ_LENGTH, "initializer_range": INITIALIZER_RANGE}
     facts = json.loads(json.dumps({"text": dataclasses.asdict(text), **recipe, "stack": STACK}))
     path = os.path.join(output, "pretrain.json")
-    if not os.path.exists(path):
+    if not os.path.exists(path) or not os.path.exists(os.path.join(output, VOCABULARY)):  # nothing came of it yet
         files.write_json(path, facts)
         return
     begun = files.read_json(path)

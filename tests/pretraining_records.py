@@ -99,7 +99,7 @@ def write_metadata(directory: pathlib.Path, paths: list[str], counts: list[int],
         "sentence_objective": "sop",
     }
     shards = [
-        {"file": os.path.basename(path), "records": count, "bytes": os.path.getsize(path)}
+        {"file": os.path.basename(path), "split": "train", "records": count, "bytes": os.path.getsize(path)}
         for path, count in zip(paths, counts)
     ]
     (directory / "metadata.json").write_text(

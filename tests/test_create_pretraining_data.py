@@ -481,9 +481,10 @@ def test_a_damaged_shard_of_finished_records_is_named(tmp_path, text):
     shard.unlink()
     for result in (_run(tmp_path / "out", input_file=text), _run(tmp_path / "out", inspect=1)):
         assert result.returncode == 1 and shard.name in result.stderr and "Traceback" not in result.stderr
-    (tmp_path / "out" / "metadata.json").write_text("{}")
-    result = _run(tmp_path / "out", inspect=1)
-    assert result.returncode == 1 and "is not the metadata of records" in result.stderr
+    for content in ("{}", "[]", json.dumps({**metadata, "shards": [{}]}), json.dumps({**metadata, "settings": 1})):
+        (tmp_path / "out" / "metadata.json").write_text(content)
+        for result in (_run(tmp_path / "out", input_file=text), _run(tmp_path / "out", inspect=1)):
+            assert result.returncode == 1 and "is not the metadata of this version's" in result.stderr
 
 
 @pytest.mark.parametrize("share", ["nan", "0", "1"])
@@ -533,11 +534,33 @@ def test_inspect_refuses_what_is_no_record(tmp_path, records, message):
     assert result.returncode == 1 and message in result.stderr and not result.stdout
 
 
-def test_inspect_tells_a_vocabulary_that_is_too_small(tmp_path, text):
+def test_inspect_tells_another_vocabulary(tmp_path, text):
     _prepare(tmp_path / "out", input_file=text)
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
-    result = _run(tmp_path / "out", inspect=1, spm_model_file=None, vocab_file=tmp_path / "vocab.txt")
+    other = {"spm_model_file": None, "vocab_file": tmp_path / "vocab.txt"}
+    result = _run(tmp_path / "out", inspect=1, **other)
+    assert result.returncode == 1 and f"another vocabulary than {tmp_path / 'vocab.txt'}" in result.stderr
+    (tmp_path / "out" / "metadata.json").unlink()
+    result = _run(tmp_path / "out", inspect=1, **other)
     assert result.returncode == 1 and "record 0 cannot be shown: piece id" in result.stderr
+
+
+def test_what_a_stopped_run_left_must_be_its_plan(tmp_path, text):
+    (tmp_path / "out" / "progress").mkdir(parents=True)
+    (tmp_path / "out" / "progress" / "plan.json").write_text("[]")
+    assert "plan.json is no plan of a preparation" in _refused(tmp_path / "out", input_file=text)
+
+
+def test_line_ends_of_old_macs_are_told(tmp_path):
+    (tmp_path / "old.txt").write_text("\r".join(["A sentence of some words.", "Another one.", "", "A third."]))
+    assert "old.txt ends its lines with carriage returns alone" in _refused(
+        tmp_path / "out", input_file=tmp_path / "old.txt"
+    )
+
+
+def test_an_empty_output_directory_is_told(text):
+    result = _run("", input_file=text)
+    assert result.returncode == 1 and "--output_dir is empty" in result.stderr
 
 
 def test_needs_no_tensorflow(tmp_path, text):

@@ -251,3 +251,17 @@ def test_what_is_written_has_the_usual_permissions(tmp_path):
 def test_a_file_that_cannot_be_read_is_not_said_to_be_no_json(tmp_path, read):
     with pytest.raises(InputError, match="^cannot read .*: Is a directory$"):
         read(str(tmp_path))
+
+
+class ResourceExhaustedError(Exception):
+    """As of TensorFlow, which tells a full disk with it."""
+
+
+@pytest.mark.parametrize("write", [files.atomic_write, files.atomic_directory])
+def test_a_full_disk_is_one_sentence_whoever_tells_it(tmp_path, write):
+    path = tmp_path / "model"
+    with pytest.raises(InputError, match=f"^cannot write {path}: No space left on device$"), write(path):
+        raise ResourceExhaustedError("part.data; No space left on device")
+    with pytest.raises(ResourceExhaustedError), write(path):
+        raise ResourceExhaustedError("OOM when allocating tensor")
+    assert not list(tmp_path.iterdir())

@@ -53,7 +53,9 @@ TRAINING = (KNOWS_NO_MODEL - {"metrics"}) | {
     "training_log",
     "training_step",
 }
-PREPARATION_MAY_IMPORT = {"errors", "files", "progress", "record_spec", "text_cleanup", "tokenization", "tokenizer"}
+PREPARATION_MAY_IMPORT = {
+    *("errors", "files", "progress", "record_metadata", "record_spec", "text_cleanup", "tokenization", "tokenizer")
+}
 LIGHT_MODULES = (
     "albert_tf",
     "albert_tf.config",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 import tensorflow as tf
@@ -47,6 +48,25 @@ def test_an_error_of_reading_is_looked_into(records, name):
 def test_full_memory_is_a_sentence(records):
     with pytest.raises(InputError, match="at step 5: the memory of the device is full: raise --gradient_accumulation"):
         tell(tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor"), records)
+
+
+def test_a_full_disk_is_not_taken_for_full_memory(records):
+    full = tf.errors.ResourceExhaustedError(None, None, "run/checkpoints/step-8.partial/x; No space left on device")
+    with pytest.raises(InputError, match="at step 5: cannot write below --output_dir: No space left on device"):
+        tell(full, records)
+
+
+def test_a_damaged_record_is_told_without_names_of_operations(records):
+    with open(records.paths[1], "r+b") as file:
+        file.seek(40)
+        file.write(bytes(8))
+    with pytest.raises(tf.errors.DataLossError) as raised:
+        list(tf.data.TFRecordDataset(records.paths))
+    with pytest.raises(InputError) as told:
+        tell(raised.value, records)
+    assert re.fullmatch(
+        rf"at step 5: --input_file: {records.paths[1]} cannot be read after record 0: [a-z0-9 ]+", str(told.value)
+    )
 
 
 @pytest.mark.parametrize("are_readable", [True, False])

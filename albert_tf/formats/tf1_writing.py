@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import files, operation_error
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.formats.checkpoint import Checkpoint
@@ -61,7 +60,7 @@ def write(
                     tensors=[tf.constant(tensor) for tensor in tensors],
                 )
         except tf.errors.OpError as error:
-            reason = re.sub(r"^\{\{.*?\}\} *", "", error.message.splitlines()[0])  # the operation's own name
+            reason = operation_error.reason(error)
             raise InputError(f"cannot write {os.fspath(directory)}: {reason}") from error
         with files.atomic_write(os.path.join(aside, "checkpoint"), "w") as file:
             file.write(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n')
