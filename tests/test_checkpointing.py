@@ -200,9 +200,18 @@ def test_of_settings_with_parts_those_that_differ_are_named(tmp_path):
 
 def test_a_run_is_held_to_its_settings_unless_changes_are_allowed(tmp_path):
     directory = str(tmp_path)
-    run_settings.claim(directory, {"seed": 1}, "Do something.")
+    run_settings.claim(directory, {"seed": 3}, "Do something.")
+    run_settings.claim(directory, {"seed": 1}, "Do something.")  # nothing came of the first start
+    (tmp_path / "checkpoints").mkdir()
     with pytest.raises(InputError, match=r"with other settings: seed was 1, now 2\. Do something\."):
         run_settings.claim(directory, {"seed": 2}, "Do something.")
     assert run_settings.changed_settings(directory, {"seed": 1}) == []
     run_settings.claim(directory, {"seed": 2}, "Do something.", allow_changes=True)
     assert run_settings.changed_settings(directory, {"seed": 2}) == []
+
+
+def test_settings_that_are_none_are_told(tmp_path):
+    (tmp_path / "run.json").write_text("[1]")
+    for read in (run_settings.holds_fine_tuning, lambda path: run_settings.changed_settings(path, {})):
+        with pytest.raises(InputError, match="run.json holds no settings of a run"):
+            read(str(tmp_path))
