@@ -25,7 +25,7 @@ __all__ = ["export_saved_model"]
 FLAGS = flags.FLAGS
 SAVED_MODEL = "saved_model"
 _OF_SAVED_MODELS = ("name", "ids_only", "mixed_precision", "top_k")
-_OF_RUNTIMES = ("weights",)
+_OF_RUNTIMES = ("weights", "packed")
 
 
 def __getattr__(name: str) -> Any:
@@ -128,8 +128,10 @@ def write_runtime_file() -> None:
     from albert_tf.exporting import saved_model, source, version_directories
     from albert_tf.exporting.runtimes import runtime_export
 
-    runtime_export.check_weights(FLAGS.format, FLAGS.weights)
+    runtime_export.check_format(FLAGS.format, FLAGS.weights, FLAGS.packed)
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
+    if FLAGS.packed:
+        runtime_export.check_packs(loaded.model)
     if loaded.tokenizer is None:
         raise InputError(f"--model={FLAGS.model} has no vocabulary: albert_tf.convert with --vocabulary puts one there")
     pairs = bool(loaded.about.get(PAIRS) if FLAGS.pairs is None else FLAGS.pairs)
@@ -138,9 +140,10 @@ def write_runtime_file() -> None:
     labelled = _labelled(loaded)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
     with version_directories.new_version(FLAGS.output, version) as directory:
-        function = runtime_export.write(directory, FLAGS.format, loaded, parts, FLAGS.weights)
+        packed = FLAGS.packed
+        function = runtime_export.write(directory, FLAGS.format, loaded, parts, FLAGS.weights, packed=packed)
         result = runtime_export.compare(
-            directory, function, parts, FLAGS.weights, texts=FLAGS.check_texts, labelled=labelled
+            directory, function, parts, FLAGS.weights, packed=packed, texts=FLAGS.check_texts, labelled=labelled
         )
     print(f"wrote {os.path.join(FLAGS.output, str(version))}")
     for line in runtime_export.lines(result):
@@ -180,6 +183,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("top_k", 5, "How many pieces for each [MASK].", lower_bound=1)
     flags.DEFINE_enum("weights", "float32", ["float32", "float16", "int8"], "How other runtimes keep large matrices.")
+    flags.DEFINE_bool(
+        "packed",
+        False,
+        "onnx and openvino: rows hold several texts, for bulk scoring. Classifiers, regressors, multiple choice and "
+        "the encoder's pooled_output alone: taggers, spans and the masked LM read every position.",
+    )
     flags.DEFINE_string("check_texts", None, "Texts, one a line, to compare the export with the model on.")
     flags.DEFINE_string("check_file", None, "A labelled file of the model's task, to compare the scores on.")
     flags.mark_flags_as_required(["model", "output"])

@@ -60,10 +60,19 @@ def as_arrays(function: Any) -> Callable[[Mapping[str, np.ndarray]], dict[str, n
     return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
 
 
-def output_specs(model: PretrainedModel) -> dict[str, tf.TensorSpec]:
-    """Of each output of `keras_function` its type and shape, which no function is traced for; None for B and S."""
+def output_specs(model: PretrainedModel, packed: bool = False) -> dict[str, tf.TensorSpec]:
+    """Of each output of `keras_function` its type and shape, which no function is traced for; None for B and S.
+
+    Args:
+        model: with any head.
+        packed: those alone that have one row for a text, as files with several texts in a row give them.
+    """
     types = {"is_label": tf.bool, "start_top_index": tf.int32, "end_top_index": tf.int32}
-    return {name: tf.TensorSpec(shape, types.get(name, tf.float32)) for name, shape in _shapes(model).items()}
+    return {
+        name: tf.TensorSpec(shape, types.get(name, tf.float32))
+        for name, shape in _shapes(model).items()
+        if not (packed and None in shape[1:])
+    }
 
 
 def _shapes(model: Any) -> _Shapes:

@@ -15,6 +15,7 @@ from albert_tf.exporting.runtimes import block_weights
 from albert_tf.exporting.runtimes.onnx_graph import ACTIVATIONS, Graph
 
 Weights = Mapping[str, np.ndarray]
+SIZES = ("rows", "length")
 IDS, MASK, SEGMENTS = "input_ids", "input_mask", "segment_ids"
 
 
@@ -25,7 +26,16 @@ class Network:
         graph: to add to.
         config: the sizes.
         weights: released name to values; layers that share a part share its constants.
+
+    Attributes:
+        inputs: of the graph, all int32: name to what its sizes are called.
+        output_sizes: what the first sizes of an output are called.
+        is_packed: whether a row holds several texts, of which only the first positions are computed to the end.
     """
+
+    inputs: Mapping[str, tuple[str, ...]] = dict.fromkeys((IDS, MASK, SEGMENTS), SIZES)
+    output_sizes: tuple[str, ...] = SIZES
+    is_packed = False
 
     def __init__(self, graph: Graph, config: AlbertConfig, weights: Weights):
         self.graph = graph
@@ -33,12 +43,10 @@ class Network:
         self.weights = weights
 
     def sequence_output(self, only_first: bool = False) -> str:
-        """[B,S,H] of the three inputs; with `only_first` [B,1,H], and the last block computes no other position."""
+        """[B,S,H] of the inputs; with `only_first` [B,1,H], and the last block computes no other position."""
         hidden = self._embeddings()
-        mask = self.graph.op("Cast", MASK, to="float32")
-        padding = self.graph.op("Sub", self.graph.scalar(1.0), mask)
-        bias = self.graph.op("Mul", padding, self.graph.scalar(MASK_BIAS))
-        bias = self.graph.op("Unsqueeze", bias, self.graph.integers(1, 2))  # [B,1,1,S]
+        unseen = self.graph.op("Sub", self.graph.scalar(1.0), self.graph.op("Cast", self._seen(), to="float32"))
+        bias = self.graph.op("Mul", unseen, self.graph.scalar(MASK_BIAS))
         blocks = block_weights.names(self.config)
         for number, (attention, feed_forward) in enumerate(blocks):
             hidden = self._attention(hidden, bias, attention, only_first and number == len(blocks) - 1)
@@ -50,7 +58,7 @@ class Network:
         return self.graph.op("Tanh", self.dense(self.first(sequence_output), "bert/pooler/dense"))  # type: ignore[no-any-return]
 
     def first(self, hidden: str) -> str:
-        """[B,S,H] to [B,H], that of position 0."""
+        """[B,S,H], or what `sequence_output` gives with `only_first`, to [B,H]: that of position 0."""
         return self.graph.op("Gather", hidden, self.graph.constant("first", 0, np.int64), axis=1)  # type: ignore[no-any-return]
 
     def dense(self, x: str, name: str, *, exact: bool = False) -> str:
@@ -70,14 +78,22 @@ class Network:
         )
         return self.graph.op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=self.config.layer_norm_eps)  # type: ignore[no-any-return]
 
+    def _seen(self) -> str:
+        """1 where a position is read by others, [B,1,1,S]."""
+        return self.graph.op("Unsqueeze", MASK, self.graph.integers(1, 2))  # type: ignore[no-any-return]
+
+    def _positions(self, table: str) -> str:
+        """The table of positions to the rows to add, [S,E]."""
+        length = self.graph.op("Shape", IDS, start=1, end=2)
+        return self.graph.op("Slice", table, self.graph.integers(0), length, self.graph.integers(0))  # type: ignore[no-any-return]
+
     def _embeddings(self) -> str:
         graph, prefix = self.graph, "bert/embeddings/"
         words = graph.rows(IDS, f"{prefix}word_embeddings", self.weights[f"{prefix}word_embeddings"])
         segments = graph.constant(f"{prefix}token_type_embeddings", self.weights[f"{prefix}token_type_embeddings"])
         positions = graph.constant(f"{prefix}position_embeddings", self.weights[f"{prefix}position_embeddings"])
-        length = graph.op("Shape", IDS, start=1, end=2)
-        positions = graph.op("Slice", positions, graph.integers(0), length, graph.integers(0))  # [S,E]
-        summed = graph.op("Add", graph.op("Add", words, graph.op("Gather", segments, SEGMENTS)), positions)
+        summed = graph.op("Add", words, graph.op("Gather", segments, SEGMENTS))
+        summed = graph.op("Add", summed, self._positions(positions))
         embedded = self.norm(summed, f"{prefix}LayerNorm")
         if not self.config.has_projection:
             return embedded
@@ -90,7 +106,7 @@ class Network:
         width, shape = config.hidden_size, graph.integers(0, 0, config.num_attention_heads, config.head_size)
         split = graph.op("Split", joined, graph.integers(width, width, width), outputs=3, axis=-1)
         if only_first:
-            split[0], hidden = self._first_position(split[0]), self._first_position(hidden)
+            split[0], hidden = self._first_before(split[0]), self._first_before(hidden)
         query, key, value = (
             graph.op("Transpose", graph.op("Reshape", part, shape), perm=order)
             for part, order in zip(split, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
@@ -98,13 +114,19 @@ class Network:
         scores = graph.op("Add", graph.op("MatMul", query, key), bias)
         context = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), value)
         context = graph.op("Reshape", graph.op("Transpose", context, perm=[0, 2, 1, 3]), graph.integers(0, 0, width))
+        if only_first:
+            context, hidden = self._first_behind(context), self._first_behind(hidden)
         output = self.dense(context, f"{block}/attention_1/output/dense")
         return self.norm(graph.op("Add", hidden, output), f"{block}/LayerNorm")
 
-    def _first_position(self, hidden: str) -> str:
-        """[B,S,H] to [B,1,H]."""
+    def _first_before(self, hidden: str) -> str:
+        """The first positions before the last attention, where it can leave out the others: [B,S,H] to [B,1,H]."""
         bounds = (self.graph.integers(number) for number in (0, 1, 1))
         return self.graph.op("Slice", hidden, *bounds)  # type: ignore[no-any-return]
+
+    def _first_behind(self, hidden: str) -> str:
+        """The first positions behind the last attention."""
+        return hidden
 
     def _feed_forward(self, hidden: str, block: str) -> str:
         name = f"{block}/ffn_1/intermediate"

@@ -16,44 +16,43 @@ from albert_tf.exporting.runtimes import ids_outputs
 from albert_tf.exporting.runtimes.onnx_encoder import Network
 from albert_tf.exporting.runtimes.onnx_graph import FLOAT32, INT8, Graph
 from albert_tf.exporting.runtimes.onnx_heads import Head
+from albert_tf.exporting.runtimes.onnx_packed_encoder import PackedNetwork
 from albert_tf.exporting.runtimes.packages import require
-from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
+from albert_tf.pretrained_model import PretrainedModel
 
 FILE = "model.onnx"
 WEIGHTS = (FLOAT32, INT8)
-_SIZES = ("rows", "length")
 
 
-def write(path: str, model: PretrainedModel, weights: str = FLOAT32) -> None:
+def write(path: str, model: PretrainedModel, weights: str = FLOAT32, *, packed: bool = False) -> None:
     """Writes the file; inputs and outputs are those of `ids_outputs`, of any number of rows and any length.
 
     Args:
         path: where.
         model: with any head.
         weights: how large matrices are stored and multiplied, one of `WEIGHTS`.
+        packed: rows hold several texts, as `albert_tf.packing` makes them.
 
     Raises:
         InputError: the package onnx is missing, or the model is too large for it.
     """
     require("onnx", "onnx")
     with files.atomic_write(path) as file:
-        file.write(onnx_model(model, weights).SerializeToString())
+        file.write(onnx_model(model, weights, packed).SerializeToString())
 
 
-def onnx_model(model: PretrainedModel, weights: str = FLOAT32) -> Any:
+def onnx_model(model: PretrainedModel, weights: str = FLOAT32, packed: bool = False) -> Any:
     """See `write`; as an `onnx.ModelProto`."""
     graph = Graph(weights)
     values = {name: np.asarray(variable, np.float32) for name, variable in model.named_variables().items()}
+    network = (PackedNetwork if packed else Network)(graph, model.config, values)
     search = getattr(model, "answerable_span", None)
-    head = Head(
-        Network(graph, model.config, values), model.head, (search.start_n_top, search.end_n_top) if search else (0, 0)
-    )
-    made = head.outputs()
+    made = Head(network, model.head, (search.start_n_top, search.end_n_top) if search else (0, 0)).outputs()
     outputs = {}
-    for name, spec in ids_outputs.output_specs(model).items():
-        shape = [size or _SIZES[axis] for axis, size in enumerate(spec.shape)]
+    for name, spec in ids_outputs.output_specs(model, packed).items():
+        shape = [size or network.output_sizes[axis] for axis, size in enumerate(spec.shape)]
         outputs[name] = (made[name], spec.dtype.name, shape)
-    return graph.model({name: _SIZES for name in ENCODER_INPUTS}, outputs)
+    return graph.model(network.inputs, outputs)
 
 
 class OnnxFunction:
@@ -77,5 +76,5 @@ class OnnxFunction:
         self._names = [output.name for output in self._session.get_outputs()]
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """`input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name."""
+        """The inputs of the file, int32, to the outputs by name."""
         return dict(zip(self._names, self._session.run(None, dict(inputs))))

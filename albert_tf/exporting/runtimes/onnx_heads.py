@@ -34,11 +34,11 @@ class Head:
 
     def outputs(self) -> Outputs:
         """All outputs of the model."""
-        only_first = self.head.kind in ("classifier", "multiple_choice")
+        only_first = self.network.is_packed or self.head.kind in ("classifier", "multiple_choice")
         return _HEADS[self.head.kind](self, self.network.sequence_output(only_first))
 
     def encoder(self, sequence_output: str) -> Outputs:
-        outputs = {"sequence_output": sequence_output}
+        outputs = {} if self.network.is_packed else {"sequence_output": sequence_output}
         if "bert/pooler/dense/kernel" in self.network.weights:
             outputs["pooled_output"] = self.network.pooled_output(sequence_output)
         return outputs

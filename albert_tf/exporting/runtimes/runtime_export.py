@@ -6,15 +6,18 @@ A directory holds the runtime's own file or files, and
     spiece.model or vocab.txt               the vocabulary, and tokenizer_config.json
     task.json                               where the model is for a task: the longest sequence and what else decides it
     comparison.json                         how far it is from the model, see `comparison`
+
+A packed file takes rows with several texts, see `albert_tf.packing`; it is compared through its packer.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from albert_tf import files, task_model
+from albert_tf import files, packing, task_model
 from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
 from albert_tf.exporting.parts import Parts
@@ -53,33 +56,56 @@ class Runtime(NamedTuple):
     Attributes:
         file: what its main file is called.
         weights: the forms of the weights that it can be written with, the usual one first.
-        write: the path of that file, the model and a form of weights.
+        write: the path of that file, the model and a form of weights; where it packs, `packed=True` too.
         function: the path to a function of ids.
+        packs: whether there are packed files.
     """
 
     file: str
     weights: tuple[str, ...]
-    write: Callable[[str, PretrainedModel, str], None]
+    write: Callable[..., None]
     function: Callable[[str], check_inputs.Function]
+    packs: bool
 
 
 RUNTIMES: Mapping[str, Runtime] = {
-    "onnx": Runtime(onnx_file.FILE, onnx_file.WEIGHTS, onnx_file.write, onnx_file.OnnxFunction),
+    "onnx": Runtime(onnx_file.FILE, onnx_file.WEIGHTS, onnx_file.write, onnx_file.OnnxFunction, packs=True),
     "openvino": Runtime(
-        openvino_files.FILE, openvino_files.WEIGHTS, openvino_files.write, openvino_files.OpenvinoFunction
+        openvino_files.FILE, openvino_files.WEIGHTS, openvino_files.write, openvino_files.OpenvinoFunction, packs=True
     ),
-    "tflite": Runtime(tflite_file.FILE, tflite_file.WEIGHTS, tflite_file.write, tflite_file.TfliteFunction),
+    "tflite": Runtime(
+        tflite_file.FILE, tflite_file.WEIGHTS, tflite_file.write, tflite_file.TfliteFunction, packs=False
+    ),
 }
+_HEADS_THAT_PACK = ("encoder", "classifier", "multiple_choice")
 
 
-def check_weights(name: str, weights: str) -> None:
-    """Looks whether a format has such weights.
+def check_format(name: str, weights: str, packed: bool) -> None:
+    """Looks whether a format has such weights, and packed files if they are wanted.
 
     Raises:
         InputError: it has not.
     """
-    if weights not in RUNTIMES[name].weights:
-        raise InputError(f"--weights={weights} is none of --format={name}: it has {', '.join(RUNTIMES[name].weights)}")
+    runtime = RUNTIMES[name]
+    if weights not in runtime.weights:
+        raise InputError(f"--weights={weights} is none of --format={name}: it has {', '.join(runtime.weights)}")
+    if packed and not runtime.packs:
+        formats = " and ".join(name for name, runtime in RUNTIMES.items() if runtime.packs)
+        raise InputError(f"--packed is for --format={formats}: leave it out for --format={name}")
+
+
+def check_packs(model: PretrainedModel) -> None:
+    """Looks whether a model reads one vector of a text, as packed files compute it.
+
+    Raises:
+        InputError: it reads more, or its encoder has no pooler.
+    """
+    if model.head.kind not in _HEADS_THAT_PACK or not ids_outputs.output_specs(model, packed=True):
+        what = "an encoder without a pooler" if model.head.kind == "encoder" else f"the head {model.head.kind}"
+        raise InputError(
+            "--packed is for models that answer from one vector of a text (classifiers, regressors, multiple choice, "
+            f"the encoder's pooled_output), and this one has {what}: leave it out"
+        )
 
 
 def read_labelled(path: str, source: Source) -> Labelled:
@@ -97,7 +123,9 @@ def read_labelled(path: str, source: Source) -> Labelled:
     return Labelled(path, task, examples)
 
 
-def write(directory: str, name: str, source: Source, parts: Parts, weights: str) -> check_inputs.Function:
+def write(
+    directory: str, name: str, source: Source, parts: Parts, weights: str, *, packed: bool = False
+) -> check_inputs.Function:
     """Fills an empty directory.
 
     Args:
@@ -105,17 +133,20 @@ def write(directory: str, name: str, source: Source, parts: Parts, weights: str)
         name: of the format, in `RUNTIMES`.
         source, parts: the model, and what its signatures are made of.
         weights: see `Runtime`.
+        packed: whether rows hold several texts.
 
     Returns:
-        The file as a function.
+        The file as a function of padded batches.
 
     Raises:
-        InputError: a package is missing, or the format has no such weights.
+        InputError: a package is missing, the format has no such weights or no packed files, or the model does not pack.
     """
-    check_weights(name, weights)
+    check_format(name, weights, packed)
+    if packed:
+        check_packs(parts.model)
     runtime = RUNTIMES[name]
     path = os.path.join(directory, runtime.file)
-    runtime.write(path, parts.model, weights)
+    (functools.partial(runtime.write, packed=True) if packed else runtime.write)(path, parts.model, weights)
     parts.model.config.to_json_file(os.path.join(directory, CONFIG_FILE))
     parts.head.write(directory)
     if parts.given_tokenizer is not None:
@@ -123,7 +154,8 @@ def write(directory: str, name: str, source: Source, parts: Parts, weights: str)
         write_vocabulary(vocabulary, directory, parts.model.config.max_position_embeddings)
     if parts.kind is not None:
         task_model.write_about(directory, {**source.about, "settings": dict(parts.kind.settings)})
-    return runtime.function(path)
+    function = runtime.function(path)
+    return packing.of_padded(function) if packed else function
 
 
 def compare(
@@ -132,6 +164,7 @@ def compare(
     parts: Parts,
     weights: str,
     *,
+    packed: bool = False,
     texts: str | None = None,
     labelled: Labelled | None = None,
 ) -> dict[str, Any]:
@@ -139,9 +172,10 @@ def compare(
 
     Args:
         directory: of the export.
-        function: of the export.
+        function: of the export, on padded batches.
         parts: as in `write`, with a tokenizer.
         weights: whose bound holds.
+        packed: as in `write`.
         texts: a file with a text on each line, or None, see `real_texts`.
         labelled: what `read_labelled` gave, or None.
 
@@ -151,18 +185,21 @@ def compare(
     Raises:
         InputError: a difference is beyond the bound, or the texts cannot be read.
     """
-    per_position = {
-        name
-        for name, spec in ids_outputs.output_specs(parts.model).items()
-        if spec.shape.rank > 1 and spec.shape[1] is None
-    }
-    model = ids_outputs.as_arrays(ids_outputs.keras_function(parts.model))
+    specs = ids_outputs.output_specs(parts.model, packed)
+    per_position = {name for name, spec in specs.items() if spec.shape.rank > 1 and spec.shape[1] is None}
+    keras = ids_outputs.as_arrays(ids_outputs.keras_function(parts.model))
+
+    def model(inputs: check_inputs.Arrays) -> check_inputs.Arrays:
+        outputs = keras(inputs)
+        return {name: outputs[name] for name in specs}
+
     some = real_texts.real_texts(texts)
     features = check_inputs.features_of_texts(parts, some)
     found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)
     comparison.check(found, weights, os.path.basename(directory) or directory)
     result: dict[str, Any] = {
         "weights": weights,
+        "packed": packed,
         "texts": {"source": texts or "documentation of this Python", "count": len(some)},
         "bound": comparison.BOUNDS[weights],
         "outputs": found,
