@@ -6,7 +6,8 @@ Every contender is a process of its own, in the first of the given Pythons for e
 answer one after the other, round by round, so that what else the machine does meets all alike. Those whose packages are
 in none of the Pythons are left out. Told are medians in milliseconds, sentences per second on 256 sentences of mixed
 length (log-normal, median 24 pieces) in batches of 32 as they come and sorted by length, seconds from the start of the
-process to the first answer, and memory. Exports are made of random weights and kept in the output directory, whose
+process to the first answer, and memory. Packed exports have several sentences in a row, of 32 as they come and of all
+256 in the column of the sorted ones. Exports are made of random weights and kept in the output directory, whose
 table.md and table.json have the result.
 
 On a machine that does other work as well, the table of CPU time (of all threads, by the number of threads) says more.
@@ -75,7 +76,9 @@ def make_files(files: pathlib.Path, config_name: str, names: Sequence[str]) -> N
             model = models["classifier" if kind == "classifier" else "encoder"]
             export_saved_model(files / name, model, precision=weights)
         else:
-            runtime_export.RUNTIMES[kind].write(str(files / name), models["encoder"], weights)
+            format_name, _, packed = kind.partition("_")
+            more = {"packed": True} if packed else {}
+            runtime_export.RUNTIMES[format_name].write(str(files / name), models["encoder"], weights, **more)
         print(f"made {files / name}", flush=True)
 
 
@@ -98,6 +101,7 @@ class Worker:
         self._process = subprocess.Popen(
             command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
         )
+        self.name = name
         self.memory = 0.0
         self.ask([[32]])
         self.cold_start = time.perf_counter() - begin
@@ -140,12 +144,25 @@ def find(pythons: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str, 
     return [(name, version, python) for (name, version), python in found.items()]
 
 
-def measure(workers: Mapping[str, Worker], request: Request, rounds: int) -> dict[str, list[list[float]]]:
+def asked_of(contender: str, column: str, request: Request) -> Request | None:
+    """What a contender is asked of a column: packed, it gets all sentences at once where others get them sorted.
+
+    Returns:
+        None for a packed one where each shape is given.
+    """
+    if inference_contenders.CONTENDERS[contender].packed is None or column == ARRIVAL:
+        return request
+    return [[length for rows in request for length in rows]] if column == SORTED else None
+
+
+def measure(workers: Mapping[str, Worker], column: str, request: Request, rounds: int) -> dict[str, list[list[float]]]:
     """Contender to the seconds of each round, on the clock and of all threads, behind one round that warms up."""
-    seconds: dict[str, list[list[float]]] = {name: [] for name in workers}
+    own = {name: asked_of(worker.name, column, request) for name, worker in workers.items()}
+    asked = {name: lengths for name, lengths in own.items() if lengths is not None}
+    seconds: dict[str, list[list[float]]] = {name: [] for name in asked}
     for turn in range(rounds + 1):
-        for name, worker in workers.items():
-            reply = worker.ask(request)
+        for name, lengths in asked.items():
+            reply = workers[name].ask(lengths)
             if turn:
                 seconds[name].append([reply["wall"], reply["cpu"]])
     return seconds
@@ -160,6 +177,9 @@ def table(results: Mapping[str, Any], asked: Mapping[str, Request], clock: int, 
     for name, result in results.items():
         cells = []
         for column, request in asked.items():
+            if column not in result["seconds"]:
+                cells.append("–")
+                continue
             median = statistics.median(values[clock] for values in result["seconds"][column])
             median /= threads if clock else 1
             sentences = sum(map(len, request))
@@ -197,12 +217,13 @@ def main() -> None:
         except EOFError as error:
             print(f"{name}, {version}, is left out: {error}", flush=True)
     results: dict[str, Any] = {
-        name: {"seconds": {}, "cold_start": worker.cold_start} for name, worker in workers.items()
+        name: {"seconds": {}, "cold_start": worker.cold_start, "memory": worker.memory}
+        for name, worker in workers.items()
     }
     done: dict[str, Request] = {}
     for column, request in asked.items():  # written after each, for the later ones take long
         done[column] = request
-        for name, seconds in measure(workers, request, arguments.rounds).items():
+        for name, seconds in measure(workers, column, request, arguments.rounds).items():
             results[name]["seconds"][column] = seconds
             results[name]["memory"] = workers[name].memory
         told = write_tables(files, results, done, arguments.threads)

@@ -2,12 +2,13 @@
 
 It reads a line of JSON with a batch to make, runs it, and writes a line with what that took; see `serve`.
 
-B rows, S their padded length, H hidden size.
+B rows, S their padded length, R packed rows, L their length.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.metadata
 import importlib.util
 import json
@@ -21,7 +22,8 @@ from typing import Any
 import numpy as np
 
 Sizes = Mapping[str, Any]  # the keys of albert_config.json
-Run = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # input_ids, input_mask, segment_ids [B,S] int32
+Inputs = dict[str, np.ndarray]
+Run = Callable[[Inputs], Any]  # input_ids, input_mask, segment_ids [B,S] int32, or what packed files take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +34,21 @@ class Contender:
         load: files of ours, sizes, and threads to what answers a batch.
         packages: what has to be installed; the first one's version is told.
         file: of ours, below the folder of files; None for another library's model, with random weights.
+        packed: R and L where several sentences share a row, as `albert_tf.packing` lays them; None for padded batches.
     """
 
     load: Callable[[str, Sizes, int], Run]
     packages: tuple[str, ...]
     file: str | None = None
+    packed: tuple[int, int] | None = None
 
 
 def saved_model(name: str) -> Contender:
     def load(files: str, sizes: Sizes, threads: int) -> Run:
         signature = tensorflow(threads).saved_model.load(os.path.join(files, name)).signatures["ids"]
 
-        def run(ids: np.ndarray, mask: np.ndarray, segments: np.ndarray) -> Any:
-            return [value.numpy() for value in signature(**_tensors(ids, mask, segments)).values()]
+        def run(inputs: Inputs) -> Any:
+            return [value.numpy() for value in signature(**_tensors(inputs)).values()]
 
         return run
 
@@ -61,17 +65,19 @@ def tensorflow(threads: int, rewrite: bool = False) -> Any:
     return tf
 
 
-def _tensors(ids: np.ndarray, mask: np.ndarray, segments: np.ndarray) -> dict[str, Any]:
+def _tensors(inputs: Inputs) -> dict[str, Any]:
     import tensorflow as tf
 
-    return {"input_ids": tf.constant(ids), "input_mask": tf.constant(mask), "segment_ids": tf.constant(segments)}
+    return {name: tf.constant(array) for name, array in inputs.items()}
 
 
 def _graph(tf: Any, call: Callable[[Any, Any, Any], Any], jit_compile: bool | None = None) -> Run:
     """A model as one traced graph of any batch; with XLA, one for each shape."""
     specs = [tf.TensorSpec([None, None], tf.int32) for _ in range(3)]
     function = tf.function(call, input_signature=specs, autograph=False, jit_compile=jit_compile)
-    return lambda *arrays: tf.nest.map_structure(lambda value: value.numpy(), function(*map(tf.constant, arrays)))
+    return lambda inputs: tf.nest.map_structure(
+        lambda value: value.numpy(), function(*(tf.constant(inputs[name]) for name in _INPUTS))
+    )
 
 
 def tf_transformers(rewrite: bool = False, jit_compile: bool | None = None) -> Contender:
@@ -145,10 +151,10 @@ def torch_transformers(dtype: str) -> Contender:
         torch.set_num_threads(threads)
         model = transformers.AlbertModel(transformers.AlbertConfig(**_common(sizes))).eval().to(getattr(torch, dtype))
 
-        def run(ids: np.ndarray, mask: np.ndarray, segments: np.ndarray) -> Any:
-            inputs = (torch.from_numpy(array.astype(np.int64)) for array in (ids, mask, segments))
+        def run(inputs: Inputs) -> Any:
+            tensors = (torch.from_numpy(inputs[name].astype(np.int64)) for name in _INPUTS)
             with torch.inference_mode():
-                outputs = model(*inputs)
+                outputs = model(*tensors)
                 return outputs.last_hidden_state.float().numpy(), outputs.pooler_output.float().numpy()
 
         return run
@@ -165,7 +171,7 @@ def _common(sizes: Sizes) -> dict[str, Any]:
     return {**{name: sizes[name] for name in names if name in sizes}, "hidden_act": "gelu_new"}
 
 
-def onnx(name: str) -> Contender:
+def onnx(name: str, packed: tuple[int, int] | None = None) -> Contender:
     def load(files: str, sizes: Sizes, threads: int) -> Run:
         import onnxruntime
 
@@ -173,12 +179,12 @@ def onnx(name: str) -> Contender:
         options.intra_op_num_threads = threads
         path = os.path.join(files, name)
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        return lambda *arrays: session.run(None, dict(zip(_INPUTS, arrays)))
+        return lambda inputs: session.run(None, inputs)
 
-    return Contender(load, ("onnxruntime",), name)
+    return Contender(load, ("onnxruntime", *_packages(packed)), name, packed)
 
 
-def openvino(name: str, precision: str) -> Contender:
+def openvino(name: str, precision: str, packed: tuple[int, int] | None = None) -> Contender:
     def load(files: str, sizes: Sizes, threads: int) -> Run:
         import openvino as library
 
@@ -187,10 +193,22 @@ def openvino(name: str, precision: str) -> Contender:
             "INFERENCE_PRECISION_HINT": precision,
             "INFERENCE_NUM_THREADS": threads,
         }
-        request = library.Core().compile_model(os.path.join(files, name), "CPU", settings).create_infer_request()
-        return lambda *arrays: [np.array(value) for value in request.infer(dict(zip(_INPUTS, arrays))).values()]
+        core = library.Core()
+        model = core.read_model(os.path.join(files, name))
 
-    return Contender(load, ("openvino",), name)
+        @functools.cache
+        def request(sizes: tuple[tuple[str, tuple[int, ...]], ...] = ()) -> Any:
+            if sizes:
+                model.reshape({name: list(shape) for name, shape in sizes})
+            return core.compile_model(model, "CPU", settings).create_infer_request()
+
+        def run(inputs: Inputs) -> Any:
+            shapes = tuple((name, array.shape) for name, array in inputs.items()) if packed else ()
+            return [np.array(value) for value in request(shapes).infer(inputs).values()]
+
+        return run
+
+    return Contender(load, ("openvino", *_packages(packed)), name, packed)
 
 
 def litert(name: str) -> Contender:
@@ -198,9 +216,13 @@ def litert(name: str) -> Contender:
         from ai_edge_litert.interpreter import Interpreter
 
         runner = Interpreter(os.path.join(files, name), num_threads=threads).get_signature_runner("ids")
-        return lambda *arrays: list(runner(**dict(zip(_INPUTS, arrays))).values())
+        return lambda inputs: list(runner(**inputs).values())
 
     return Contender(load, ("ai_edge_litert",), name)
+
+
+def _packages(packed: tuple[int, int] | None) -> tuple[str, ...]:
+    return ("albert_tf",) if packed else ()  # with the packer
 
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -211,9 +233,12 @@ CONTENDERS: Mapping[str, Contender] = {
     "SavedModel bfloat16 classifier": saved_model("classifier_bfloat16"),
     "ONNX float32": onnx("onnx_float32/model.onnx"),
     "ONNX int8": onnx("onnx_int8/model.onnx"),
+    "ONNX int8 packed": onnx("onnx_packed_int8/model.onnx", (4, 128)),
     "OpenVINO float32": openvino("openvino_float32/model.xml", "f32"),
     "OpenVINO bfloat16": openvino("openvino_float32/model.xml", "bf16"),
     "OpenVINO int8": openvino("openvino_int8/model.xml", "f32"),
+    "OpenVINO bfloat16 packed": openvino("openvino_packed_float32/model.xml", "bf16", (4, 128)),
+    "OpenVINO int8 packed": openvino("openvino_packed_int8/model.xml", "f32", (4, 128)),
     "LiteRT float32": litert("tflite_float32/model.tflite"),
     "LiteRT int8": litert("tflite_int8/model.tflite"),
     "transformers-TensorFlow float32": tf_transformers(),
@@ -244,23 +269,33 @@ def serve(name: str, files: str, sizes: Sizes, threads: int) -> None:
     """Loads the contender and answers requests until there are no more.
 
     A request is a list of batches, each a list of the lengths of its rows; its reply has the seconds of all of them
-    together, on the clock (`wall`) and of all threads (`cpu`), and the most memory so far in MiB.
+    together, on the clock (`wall`) and of all threads (`cpu`), and the most memory so far in MiB. What packs its rows
+    does so with those of each batch, within that time.
     """
-    run = CONTENDERS[name].load(files, sizes, threads)
+    contender = CONTENDERS[name]
+    run = contender.load(files, sizes, threads)
     for line in sys.stdin:
         made = [_batch(lengths, sizes["vocab_size"]) for lengths in json.loads(line)]
+        call = run if contender.packed is None else _packing(run, *contender.packed)
         wall, cpu = time.perf_counter(), time.process_time()
-        for arrays in made:
-            run(*arrays)
+        for inputs in made:
+            call(inputs)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps({"wall": wall, "cpu": cpu, "memory": memory}), file=_REPLIES, flush=True)
 
 
-def _batch(lengths: list[int], vocab_size: int) -> tuple[np.ndarray, ...]:
+def _packing(run: Run, rows: int, length: int) -> Run:
+    """A function of packed batches as one of padded ones."""
+    from albert_tf import packing
+
+    return packing.of_padded(lambda inputs: dict(enumerate(run(dict(inputs)))), rows, length)
+
+
+def _batch(lengths: list[int], vocab_size: int) -> Inputs:
     mask = (np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]).astype(np.int32)
     ids = np.random.default_rng(0).integers(5, vocab_size, mask.shape).astype(np.int32)
-    return ids * mask, mask, 0 * mask
+    return dict(zip(_INPUTS, (ids * mask, mask, 0 * mask)))
 
 
 if __name__ == "__main__":

@@ -63,3 +63,30 @@ def test_exports_of_a_tiny_model_are_timed(inference, tmp_path, monkeypatch, cap
     assert all(len(values) == 2 and min(min(values)) > 0 for values in seconds.values())
     assert results[name]["cold_start"] > max(max(seconds["1x8"])) and results[name]["memory"] > 100
     assert (tmp_path / "out" / "table.md").read_text() in capsys.readouterr().out
+
+
+def test_packed_contenders_have_no_fixed_shapes(inference):
+    rows = [[3, 4], [5]]
+    for name, wanted in (("OpenVINO bfloat16 packed", (None, rows, [[3, 4, 5]])), ("ONNX int8", (rows,) * 3)):
+        columns = ("2x8", inference.ARRIVAL, inference.SORTED)
+        assert tuple(inference.asked_of(name, column, rows) for column in columns) == wanted
+    results = {"packed": {"seconds": {"as they come": [[0.5, 1.0]]}, "cold_start": 1.0, "memory": 5.0}}
+    asked = {"2x8": [[8, 8]], "as they come": rows}
+    assert inference.table(results, asked, 0, 2).splitlines()[2] == "| packed | – | 6.0/s | 1.0 | 5 |"
+
+
+@pytest.mark.parametrize("name", ["OpenVINO int8", "ONNX int8"])
+def test_a_packed_export_answers_each_sentence_as_the_padded_one_does(inference, tmp_path, monkeypatch, name):
+    for package in ("onnx", "openvino" if name.startswith("OpenVINO") else "onnxruntime"):
+        pytest.importorskip(package)
+    contenders = importlib.import_module("inference_contenders")
+    (tmp_path / "config.json").write_text(json.dumps(TINY))
+    chosen = {name: contenders.CONTENDERS[name], f"{name} packed": contenders.CONTENDERS[f"{name} packed"]}
+    inference.make_files(tmp_path, str(tmp_path / "config.json"), sorted(c.file for c in chosen.values()))
+    inputs = contenders._batch([7, 3, 40, 8, 5], TINY["vocab_size"])
+    padded, packed = (contender.load(str(tmp_path), TINY, 1) for contender in chosen.values())
+    packed = contenders._packing(packed, *chosen[f"{name} packed"].packed)
+    (given,) = packed(inputs).values()
+    *_, wanted = padded(inputs)
+    assert given.shape == wanted.shape == (5, TINY["hidden_size"])
+    np.testing.assert_allclose(given, wanted, atol=0.05)
