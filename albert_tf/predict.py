@@ -7,6 +7,9 @@ an answer; `passage`, `question` and `options` to one of them; `words` to tags; 
 The input is a text a line, a table (.tsv, .csv) with a header or with the model's inputs in order, or JSON lines;
 without --input it comes from standard input. A list in a table is JSON. Predictions are in the order of the rows, with
 their `id` where there is one.
+
+The model may also be what albert_tf.export wrote for another runtime of a model with a head for a task; with --packed
+that is the fastest for many short texts.
 """
 
 from __future__ import annotations
@@ -67,7 +70,9 @@ def _columns(given: Sequence[str]) -> dict[str, str]:
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("model", None, "A fine-tuned model, or its run; or a pre-trained one.")
+    flags.DEFINE_string(
+        "model", None, "A fine-tuned model, its run, or its export for another runtime; or a pre-trained one."
+    )
     flags.DEFINE_string("input", "-", "The file, .gz too; - is standard input.")
     flags.DEFINE_enum("format", None, ["lines", "tsv", "csv", "jsonl"], "Of the input; by default by its name.")
     flags.DEFINE_string("output", "", ".jsonl, .tsv, or .npy for vectors; by default standard output.")

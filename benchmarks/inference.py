@@ -97,9 +97,12 @@ class Worker:
     def __init__(self, python: str, name: str, files: pathlib.Path, sizes: Mapping[str, Any], threads: int):
         self._errors = open(files / f"{name}.log", "w")  # noqa: SIM115
         command = [python, inference_contenders.__file__, name, files, json.dumps(dict(sizes)), str(threads)]
+        environment = _environment()
+        if inference_contenders.CONTENDERS[name].packed:  # the packer's package refuses it where Keras 3 is its own
+            del environment["TF_USE_LEGACY_KERAS"]
         begin = time.perf_counter()
         self._process = subprocess.Popen(
-            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment
         )
         self.name = name
         self.memory = 0.0

@@ -1,10 +1,11 @@
-"""A model's directory to its answerer."""
+"""A directory to the answerer of the model in it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from albert_tf import gap_filling, task_model, text_vectors
+from albert_tf.answering import runtime_files
 from albert_tf.answering.answerer import Answerer
 from albert_tf.answering.pretrained_answerers import GapAnswerer, VectorAnswerer
 from albert_tf.answering.task_answerers import CLASSES
@@ -20,8 +21,8 @@ def load_answerer(path: str, *, batch_size: int = 32, top_k: int = 5, fills: boo
     """The answerer for a model's head.
 
     Args:
-        path: a fine-tuned model, or the output directory of its run; a pre-trained model, which fills gaps; or any
-            other model with a vocabulary that `formats.reading` knows.
+        path: a fine-tuned model, or the output directory of its run; a pre-trained model, which fills gaps; any other
+            model with a vocabulary that `formats.reading` knows; or an export for another runtime.
         batch_size: rows at a time.
         top_k: pieces for a gap.
         fills: see `Predictor`.
@@ -30,10 +31,13 @@ def load_answerer(path: str, *, batch_size: int = 32, top_k: int = 5, fills: boo
     Raises:
         InputError: nothing that can answer is there.
     """
+    exported = runtime_files.find(path)
+    if exported is not None:
+        return runtime_files.load(exported, batch_size=batch_size, **settings)
     head = head_of(path)
     if head is not None and head.kind in CLASSES:
-        loaded = task_model.load(path, **settings)
-        return CLASSES[head.kind](loaded, Predictor(loaded.model, loaded.kind, batch_size=batch_size, fills=fills))
+        model, tokenizer, kind, about = task_model.load(path, **settings)
+        return CLASSES[head.kind](tokenizer, kind, about, Predictor(model, kind, batch_size=batch_size, fills=fills))
     if settings:
         raise InputError(f"{path} has no head for a task, so there is no {next(iter(settings))} to set")
     if head is not None and head.kind in _FILLS_GAPS:

@@ -5,8 +5,8 @@ The names of outputs are those of the SavedModels that `albert_tf.exporting` wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from albert_tf.answering.answerer import (
     number,
     numbers,
 )
+from albert_tf.exporting.runtimes.file_predictor import FilePredictor
 from albert_tf.head_config import MULTI_LABEL, REGRESSION
 from albert_tf.predicting import Predictor
 from albert_tf.probabilities import sigmoid
@@ -34,16 +35,23 @@ from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.choices import question_with
-from albert_tf.task_model import TaskModel
+from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks import choice_file, text_file
 from albert_tf.tasks.examples import ChoiceExample, QuestionExample, TagExample, TextExample
+from albert_tf.tokenizer import Tokenizer
 
+AnyPredictor = Union[Predictor, FilePredictor]
 IS_CUT = Output("is_cut", BOOL)
 _LEAST_CHOICES = 2
 
 
 class TaskAnswerer:
-    """What all of them share; see `Answerer`."""
+    """What all of them share; see `Answerer`.
+
+    Args:
+        tokenizer, kind, about: see `TaskModel`.
+        predictor: of examples of this kind.
+    """
 
     task: str
     forms: tuple[Form, ...]
@@ -51,9 +59,10 @@ class TaskAnswerer:
     labels: tuple[str, ...] = ()
     example: Instance
 
-    def __init__(self, loaded: TaskModel, predictor: Predictor):
-        self._tokenizer = loaded.tokenizer
-        self._kind = loaded.kind
+    def __init__(self, tokenizer: Tokenizer, kind: TaskKind, about: Mapping[str, Any], predictor: AnyPredictor):
+        del about
+        self._tokenizer = tokenizer
+        self._kind = kind
         self._predictor = predictor
 
     def answers(self, instances: Sequence[Instance]) -> list[Answer]:
@@ -84,10 +93,10 @@ class TaskAnswerer:
 class TextAnswerer(TaskAnswerer):
     """A class, several of them, or a number for a text or a pair."""
 
-    def __init__(self, loaded: TaskModel, predictor: Predictor):
-        super().__init__(loaded, predictor)
-        head = loaded.kind.head
-        pairs = loaded.about.get(PAIRS)  # None where nothing tells
+    def __init__(self, tokenizer: Tokenizer, kind: TaskKind, about: Mapping[str, Any], predictor: AnyPredictor):
+        super().__init__(tokenizer, kind, about, predictor)
+        head = kind.head
+        pairs = about.get(PAIRS)  # None where nothing tells
         self.task = {REGRESSION: "a number", MULTI_LABEL: "any of several labels"}.get(head.problem or "", "a label")
         self.task += " for a pair of texts" if pairs else " for a text"
         single = (Input("text", text_file.TEXT_NAMES),)
@@ -136,11 +145,11 @@ class QuestionAnswerer(TaskAnswerer):
     forms = ((Input("question", choice_file.QUESTION_NAMES), Input("context", choice_file.PASSAGE_NAMES)),)
     example = {"question": "Who opened the door?", "context": "It was the cat who opened the door."}
 
-    def __init__(self, loaded: TaskModel, predictor: Predictor):
-        super().__init__(loaded, predictor)
+    def __init__(self, tokenizer: Tokenizer, kind: TaskKind, about: Mapping[str, Any], predictor: AnyPredictor):
+        super().__init__(tokenizer, kind, about, predictor)
         made = [Output("answer", STRING), Output("start", INT), Output("end", INT)]
         made += [Output("probability", FLOAT), Output("has_answer", BOOL)]
-        if loaded.kind.head.kind == ANSWERABLE:
+        if kind.head.kind == ANSWERABLE:
             made.append(Output("no_answer_probability", FLOAT))
         self.outputs = (*made, IS_CUT)
 

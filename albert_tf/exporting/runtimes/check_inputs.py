@@ -42,9 +42,10 @@ def features_of_texts(parts: Parts, texts: Sequence[str]) -> FeatureSet:
     return features
 
 
-def batches(features: FeatureSet, max_seq_length: int) -> Iterator[Arrays]:
-    """Every row once; see `Batches`."""
-    return Batches(features, min(BATCH_SIZE, len(features)), bucket_lengths(max_seq_length)).evaluation()
+def batches(features: FeatureSet, max_seq_length: int, batch_size: int | None = BATCH_SIZE) -> Iterator[Arrays]:
+    """Every row once, so many at a time or with None all; see `Batches`."""
+    most = max(1, min(batch_size or len(features), len(features)))
+    return Batches(features, most, bucket_lengths(max_seq_length)).evaluation()
 
 
 def outputs_of(function: Function, batch: Arrays) -> dict[str, np.ndarray]:

@@ -26,10 +26,9 @@ import numpy as np
 
 from albert_tf.errors import InputError
 from albert_tf.exporting.parts import Parts
-from albert_tf.exporting.runtimes.check_inputs import Arrays, Function, batches, outputs_of
+from albert_tf.exporting.runtimes.check_inputs import Arrays, Function, outputs_of
+from albert_tf.exporting.runtimes.file_predictor import FilePredictor
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import REGRESSION
-from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.tasks.examples import Example
 
 BOUNDS = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
@@ -136,31 +135,8 @@ def scores(
         Name of a function to metric to value.
     """
     return {
-        name: dict(parts.kind.scores(examples, _predictions(parts, function, features, examples), metrics))
+        name: dict(
+            parts.kind.scores(examples, FilePredictor(parts.kind, function).of_features(features, examples), metrics)
+        )
         for name, function in functions.items()
     }
-
-
-def _predictions(parts: Parts, function: Function, features: FeatureSet, examples: Sequence[Example]) -> Any:
-    kept: dict[str, list[np.ndarray]] = {}
-    sizes = features.sizes.reshape(len(features), -1).max(axis=1)
-    for batch in batches(features, parts.max_seq_length):
-        outputs = parts.kind.kept(_model_outputs(parts, outputs_of(function, batch), batch), batch)
-        for name, values in outputs.items():
-            rows = kept.setdefault(name, [np.zeros(0)] * len(features))
-            is_long = name in ("start_logits", "end_logits") or parts.head.kind == "tagger"
-            for row, value in zip(batch["row"], np.asarray(values)):
-                if row >= 0:
-                    rows[row] = value[: sizes[row]] if is_long else value
-    return parts.kind.predictions(kept, features, examples)
-
-
-def _model_outputs(parts: Parts, outputs: Arrays, batch: Arrays) -> Any:
-    """What the Keras model gives: of one output the array itself."""
-    if parts.head.kind in ("span", ANSWERABLE):
-        return outputs
-    if parts.head.problem == REGRESSION:
-        return outputs["value"][:, np.newaxis]
-    if parts.head.kind == "multiple_choice":
-        return outputs["logits"].reshape(batch["input_ids"].shape[:2])
-    return outputs["logits"]

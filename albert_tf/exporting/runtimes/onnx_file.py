@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import files, packing
 from albert_tf.exporting.runtimes import ids_outputs
 from albert_tf.exporting.runtimes.onnx_encoder import Network
 from albert_tf.exporting.runtimes.onnx_graph import FLOAT32, INT8, Graph
@@ -62,6 +62,9 @@ class OnnxFunction:
         path: of the file.
         threads: of one call; 0 for as many as there are cores.
 
+    Attributes:
+        is_packed: whether rows hold several texts.
+
     Raises:
         InputError: the package onnxruntime is missing.
     """
@@ -74,6 +77,7 @@ class OnnxFunction:
         options.intra_op_num_threads = threads
         self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._names = [output.name for output in self._session.get_outputs()]
+        self.is_packed = any(given.name == packing.TEXTS for given in self._session.get_inputs())
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The inputs of the file, int32, to the outputs by name."""

@@ -65,6 +65,9 @@ class OpenvinoFunction:
         threads: of one call; 0 for as many as there are cores.
         precision: of the products: "f32", or "bf16" where the processor has it.
 
+    Attributes:
+        is_packed: whether rows hold several texts.
+
     Raises:
         InputError: the package openvino is missing.
     """
@@ -78,14 +81,14 @@ class OpenvinoFunction:
             self._settings["INFERENCE_NUM_THREADS"] = threads
         self._core = openvino.Core()
         self._model = self._core.read_model(path)
-        self._is_packed = any(packing.TEXTS in port.get_names() for port in self._model.inputs)
+        self.is_packed = any(packing.TEXTS in port.get_names() for port in self._model.inputs)
         self._requests: dict[tuple[int, ...], Any] = {}
-        if not self._is_packed:
+        if not self.is_packed:
             self._requests[()] = self._compile()
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The inputs of the file, int32, to the outputs by name."""
-        shape = inputs[IDS].shape if self._is_packed else ()
+        shape = inputs[IDS].shape if self.is_packed else ()
         if shape not in self._requests:
             self._model.reshape({name: list(array.shape) for name, array in inputs.items()})
             self._requests[shape] = self._compile()

@@ -1,0 +1,116 @@
+"""Answers by an export for another runtime, which are those of the model it was made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from albert_tf import packing, task_model
+from albert_tf.answering import loading, runtime_files
+from albert_tf.errors import InputError
+from albert_tf.exporting import saved_model
+from albert_tf.exporting.runtimes import runtime_export
+from albert_tf.exporting.source import load as load_source
+from tests.exported_models import SETTINGS, kind_of, make
+from tests.test_runtime_exports import needs
+
+TEXTS = ["", "a", "a text", "words " * 30, "another one here", "on", "one two"]
+OF_TEXTS = [{"text": text} for text in TEXTS]
+OF_CHOICES = [
+    {"passage": "a b c " * number, "question": "who", "options": ["one", "two", "a"][: 2 + number % 2]}
+    for number in range(1, 6)
+]
+CASES = {
+    "labels": ("AlbertForSequenceClassification", {"labels": ("no", "yes")}, OF_TEXTS),
+    "number": ("AlbertForSequenceClassification", {"num_labels": 1}, OF_TEXTS),
+    "choices": ("AlbertForMultipleChoice", {}, OF_CHOICES),
+    "tags": ("AlbertForTokenClassification", {}, OF_TEXTS),
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+def written(directory, case: str):
+    """A fine-tuned model, once."""
+    path = directory / case
+    if not path.exists():
+        model_class, head, _ = CASES[case]
+        model, tokenizer = make(model_class, **head)
+        task_model.save(str(path), model, tokenizer, kind_of(model), {"task": "text_file", "pairs": False})
+    return path
+
+
+def exported(path, output, name: str, **options):
+    """The export of a model as the command leaves it, without the 200 texts."""
+    needs(name)
+    source = load_source(str(path))
+    parts = saved_model.make_parts(source.model, source.tokenizer, kind=source.kind)
+    output.mkdir(parents=True)
+    runtime_export.write(str(output), name, source, parts, "float32", **options)
+    (output / "comparison.json").write_text("{}")
+    return output
+
+
+@pytest.mark.parametrize(
+    "case, name, packed",
+    [
+        *((case, "onnx", True) for case in CASES if case != "tags"),
+        ("labels", "openvino", True),
+        ("choices", "onnx", False),
+        ("tags", "onnx", False),
+        ("labels", "tflite", False),
+    ],
+)
+def test_an_export_answers_as_its_model_does(directory, tmp_path, case, name, packed):
+    path, instances = written(directory, case), CASES[case][2]
+    exported(path, tmp_path / "9", name, **({"packed": True} if packed else {}))
+    (tmp_path / "10").mkdir()  # a version without a file
+    wanted = loading.load_answerer(str(path)).answers(instances)
+    answerer = loading.load_answerer(str(tmp_path), batch_size=3)
+    assert answerer.answers([]) == []
+    for given, answer in zip(answerer.answers(instances), wanted):
+        assert set(given) == set(answer)
+        for key, value in answer.items():
+            is_number = key in ("value", "probability", "probabilities")
+            assert given[key] == (pytest.approx(value, rel=1e-3, abs=1e-5) if is_number else value), key
+
+
+def test_a_packed_export_gets_all_texts_at_once(directory, tmp_path, monkeypatch):
+    needs("onnx")
+    exported(written(directory, "labels"), tmp_path / "1", "onnx", packed=True)
+    seen = []
+    batches = packing.batches
+    monkeypatch.setattr(packing, "batches", lambda *a: (seen.append(b) or b for b in batches(*a)))
+    loading.load_answerer(str(tmp_path), batch_size=2).answers(OF_TEXTS * 9)
+    assert sum(len(batch.sequences) for batch in seen) == 63
+    pieces = [(batch.inputs["text_ids"] > 0).mean() for batch in seen]
+    assert len(seen) == 2 and pieces[0] > 0.9
+
+
+def test_the_newest_version_and_a_directory_itself_are_found(directory, tmp_path):
+    assert runtime_files.find(str(tmp_path)) is runtime_files.find(str(tmp_path / "none")) is None
+    for version in ("2", "10"):
+        exported(written(directory, "labels"), tmp_path / version, "onnx")
+    for path in (tmp_path, tmp_path / "10"):
+        assert runtime_files.find(str(path)) == (str(tmp_path / "10"), "onnx")
+    (tmp_path / "10" / "comparison.json").unlink()  # another one's file
+    assert runtime_files.find(str(tmp_path)) == (str(tmp_path / "2"), "onnx")
+
+
+def test_settings_are_those_of_the_export_or_given(directory, tmp_path):
+    exported(written(directory, "labels"), tmp_path / "1", "onnx")
+    cut = [
+        sum(answer["is_cut"] for answer in loading.load_answerer(str(tmp_path), **given).answers(OF_TEXTS))
+        for given in ({}, {"max_seq_length": 5})
+    ]
+    assert SETTINGS["AlbertForSequenceClassification"]["max_seq_length"] == 20 and 1 <= cut[0] < cut[1]
+
+
+def test_an_export_without_a_task_is_a_sentence(tmp_path):
+    model, tokenizer = make("AlbertModel")
+    model.save_pretrained(tmp_path / "model", tokenizer)
+    exported(tmp_path / "model", tmp_path / "out" / "1", "onnx")
+    with pytest.raises(InputError, match="1 is an export without a head for a task"):
+        loading.load_answerer(str(tmp_path / "out"))
