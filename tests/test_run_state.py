@@ -9,6 +9,12 @@ from data_prep.run_state import RunState
 
 PLAN = {"settings": {"max_seq_length": 64}, "tokenizer": {"vocab_size": 9}, "input_content": [[100, 7]]}
 
+METADATA = {
+    **PLAN,
+    "format": 1,
+    "shards": [{"file": "train-00000-of-00003.tfrecord", "split": "train", "records": 1, "bytes": 7}],
+}
+
 
 def _state(directory, plan=PLAN, overwrite=False):
     return RunState(str(directory), plan, ("train", "eval"), overwrite=overwrite)
@@ -53,7 +59,7 @@ def test_another_plan_is_refused_or_starts_afresh(tmp_path, complete, changed, m
     state = _state(tmp_path)
     path = _finish(state, tmp_path, 0)
     if complete:
-        state.complete({**PLAN, "statistics": {}})
+        state.complete(METADATA)
     state.close()
     with pytest.raises(InputError, match=message):
         _state(tmp_path, {**PLAN, **changed})
@@ -66,7 +72,7 @@ def test_another_plan_is_refused_or_starts_afresh(tmp_path, complete, changed, m
 def test_complete_leaves_the_records_and_metadata_alone(tmp_path):
     state = _state(tmp_path)
     path = _finish(state, tmp_path, 0)
-    state.complete(PLAN)
+    state.complete(METADATA)
     state.close()
     assert sorted(tmp_path.iterdir()) == sorted([path, tmp_path / "metadata.json"])
     state = _state(tmp_path)

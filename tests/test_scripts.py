@@ -164,7 +164,9 @@ def test_a_folder_belongs_to_its_text(tmp_path):
     first = pretrain.survey(write(tmp_path / "first.txt", "A text.\n"), "strict")
     second = pretrain.survey(write(tmp_path / "second.txt", "Another text.\n"), "strict")
     output = str(tmp_path / "output")
-    pretrain.claim(output, first)
+    pretrain.claim(output, second)
+    pretrain.claim(output, first)  # nothing came of the other one
+    write(tmp_path / "output" / pretrain.VOCABULARY, "")
     pretrain.claim(output, first)
     with pytest.raises(InputError, match="other text or settings .*OUTPUT="):
         pretrain.claim(output, second)
@@ -174,6 +176,7 @@ def test_a_folder_belongs_to_its_text(tmp_path):
 def test_a_folder_belongs_to_its_recipe(tmp_path, monkeypatch, name):
     text = pretrain.survey(write(tmp_path / "text.txt", "A text.\n"), "strict")
     pretrain.claim(str(tmp_path / "output"), text)
+    write(tmp_path / "output" / pretrain.VOCABULARY, "")
     monkeypatch.setattr(pretrain, name, 2 * getattr(pretrain, name))
     with pytest.raises(InputError, match="other text or settings"):
         pretrain.claim(str(tmp_path / "output"), text)
@@ -185,6 +188,7 @@ def test_a_folder_belongs_to_its_stack(tmp_path, monkeypatch):
     assert checkpointing.STACK == pretrain.STACK
     text = pretrain.survey(write(tmp_path / "text.txt", "A text.\n"), "strict")
     pretrain.claim(str(tmp_path / "output"), text)
+    write(tmp_path / "output" / pretrain.VOCABULARY, "")
     monkeypatch.setattr(pretrain, "STACK", "Keras 4")
     with pytest.raises(InputError, match=f"begun with {checkpointing.STACK}, and this Python has Keras 4.*OUTPUT="):
         pretrain.claim(str(tmp_path / "output"), text)
