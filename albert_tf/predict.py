@@ -8,8 +8,8 @@ The input is a text a line, a table (.tsv, .csv) with a header or with the model
 without --input it comes from standard input. A list in a table is JSON. Predictions are in the order of the rows, with
 their `id` where there is one.
 
-The model may also be what albert_tf.export wrote for another runtime of a model with a head for a task; with --packed
-that is the fastest for many short texts.
+The model may also be what albert_tf.export wrote for another runtime, of an encoder or a model with a head for a task;
+with --packed that is the fastest for many short texts.
 """
 
 from __future__ import annotations

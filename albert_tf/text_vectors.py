@@ -6,6 +6,7 @@ N texts, H the width of the vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +26,8 @@ def _mean(outputs: dict[str, tf.Tensor], mask: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(outputs["sequence_output"] * weights, axis=1) / pieces
 
 
-_LONGEST = 512
+Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+LONGEST = 512  # pieces of a text, where nothing else is said and the model has so many positions
 POOLED = "pooled"
 # Name to how the outputs of `AlbertModel` and input_mask [B,S] become [B,H].
 POOLINGS: dict[str, Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]] = {
@@ -35,53 +37,95 @@ POOLINGS: dict[str, Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]] = {
 }
 
 
+def check_pooling(pooling: str) -> None:
+    """Refuses what is no pooling.
+
+    Raises:
+        InputError: it is none of `POOLINGS`.
+    """
+    if pooling not in POOLINGS:
+        raise InputError(f"the pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}")
+
+
+def check_positions(max_seq_length: int, positions: int) -> None:
+    """Refuses a length that the model has no positions for.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    if max_seq_length > positions:
+        raise InputError(f"max_seq_length is {max_seq_length}, but the model has {positions} positions")
+
+
 class TextVectors:
-    """Makes vectors with one model.
+    """Makes vectors with one function.
 
     Args:
-        model: the encoder, with a pooler for `POOLED`.
-        tokenizer: the one it was trained with.
-        pooling: "pooled", the pooler's output, which pre-training and classifiers learn by; "mean", of the last layer
-            over all pieces, [CLS] and [SEP] too; "cls", the last layer at [CLS].
+        function: `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to [B,H].
+        tokenizer: of the model.
+        width: H.
         max_seq_length: the most pieces of a text; longer ones are cut.
-        batch_size: texts at a time.
+        batch_size: texts at a time; None for all there are.
 
     Attributes:
         width: H.
         cut: how many texts were cut so far.
 
     Raises:
-        InputError: there is no such pooling, the model lacks the pooler, or has fewer positions.
+        InputError: the length has no room for a piece.
     """
 
     def __init__(
-        self,
+        self, function: Function, tokenizer: Tokenizer, *, width: int, max_seq_length: int, batch_size: int | None = 32
+    ):
+        self.max_seq_length = sequences.check_length(max_seq_length, sequences.SPECIALS_OF_PAIR)
+        self._tokenizer = tokenizer
+        self._batch_size = batch_size
+        self._vectors = function
+        self.width = width
+        self.cut = 0
+
+    @classmethod
+    def of_model(
+        cls,
         model: AlbertModel,
         tokenizer: Tokenizer,
         *,
         pooling: str = POOLED,
         max_seq_length: int = 512,
         batch_size: int = 32,
-    ):
-        if pooling not in POOLINGS:
-            raise InputError(f"the pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}")
+    ) -> TextVectors:
+        """Those of an encoder.
+
+        Args:
+            model: with a pooler for `POOLED`.
+            tokenizer: the one it was trained with.
+            pooling: "pooled", the pooler's output, which pre-training and classifiers learn by; "mean", of the last
+                layer over all pieces, [CLS] and [SEP] too; "cls", the last layer at [CLS].
+            max_seq_length, batch_size: see the class.
+
+        Raises:
+            InputError: there is no such pooling, the model lacks the pooler, or has fewer positions.
+        """
+        check_pooling(pooling)
         if pooling == POOLED and model.pooler is None:
             raise InputError("the model has no pooler: take the pooling mean or cls")
-        self.max_seq_length = sequences.check_length(max_seq_length, sequences.SPECIALS_OF_PAIR)
-        positions = model.config.max_position_embeddings
-        if max_seq_length > positions:
-            raise InputError(f"max_seq_length is {max_seq_length}, but the model has {positions} positions")
-        self._tokenizer = tokenizer
-        self._batch_size = batch_size
         ids = tf.TensorSpec([None, None], tf.int32)
 
         def vectors(input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
             inputs = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
             return POOLINGS[pooling](model(inputs, training=False), input_mask)
 
-        self._vectors = graph(vectors, input_signature=[ids, ids, ids])
-        self.width = model.config.hidden_size
-        self.cut = 0
+        function = graph(vectors, input_signature=[ids, ids, ids])
+        made = cls(
+            function,
+            tokenizer,
+            width=model.config.hidden_size,
+            max_seq_length=max_seq_length,
+            batch_size=batch_size,
+        )
+        check_positions(max_seq_length, model.config.max_position_embeddings)
+        return made
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> np.ndarray:
         """float32 [N,H]: row i is of text i, and of its pair where it has one; an empty text has a vector too."""
@@ -91,9 +135,10 @@ class TextVectors:
             made.input_ids, made.sizes, made.first_sizes, np.arange(len(texts), dtype=np.int32), cut=cut
         )
         result = np.zeros((len(texts), self.width), np.float32)
-        at_once = max(1, min(self._batch_size, len(texts)))  # a batch is filled up, and a few rows shall cost a few
+        # A batch is filled up, and a few rows shall cost a few.
+        at_once = max(1, min(self._batch_size or len(texts), len(texts)))
         for batch in Batches(features, at_once, bucket_lengths(self.max_seq_length)).evaluation():
-            values = self._vectors(batch["input_ids"], batch["input_mask"], batch["segment_ids"]).numpy()
+            values = np.asarray(self._vectors(batch["input_ids"], batch["input_mask"], batch["segment_ids"]))
             is_text = batch[ROW] >= 0
             result[batch[ROW][is_text]] = values[is_text]
         return result
@@ -127,10 +172,10 @@ def load(path: str, pooling: str = POOLED, max_seq_length: int | None = None, ba
         raise InputError(f"--model={path} has no {name}, so no pooler: give --pooling=mean or cls")
     tokenizer = model.vocabulary.tokenizer()
     tokenizer.check_config(model.config.vocab_size)
-    return TextVectors(
+    return TextVectors.of_model(
         model,
         tokenizer,
         pooling=pooling,
-        max_seq_length=max_seq_length or min(_LONGEST, model.config.max_position_embeddings),
+        max_seq_length=max_seq_length or min(LONGEST, model.config.max_position_embeddings),
         batch_size=batch_size,
     )

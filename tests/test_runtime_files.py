@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from albert_tf import packing, task_model
@@ -108,9 +109,38 @@ def test_settings_are_those_of_the_export_or_given(directory, tmp_path):
     assert SETTINGS["AlbertForSequenceClassification"]["max_seq_length"] == 20 and 1 <= cut[0] < cut[1]
 
 
-def test_an_export_without_a_task_is_a_sentence(tmp_path):
-    model, tokenizer = make("AlbertModel")
+def encoder(tmp_path, model_class: str = "AlbertModel"):
+    model, tokenizer = make(model_class)
     model.save_pretrained(tmp_path / "model", tokenizer)
-    exported(tmp_path / "model", tmp_path / "out" / "1", "onnx")
-    with pytest.raises(InputError, match="1 is an export without a head for a task"):
-        loading.load_answerer(str(tmp_path / "out"))
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("pooling, packed", [("pooled", True), ("pooled", False), ("mean", False), ("cls", False)])
+def test_an_encoders_export_gives_the_models_vectors(tmp_path, pooling, packed):
+    path = encoder(tmp_path)
+    exported(path, tmp_path / "out" / "1", "onnx", **({"packed": True} if packed else {}))
+    settings = {"pooling": pooling, "max_seq_length": 24, "batch_size": 3}
+    wanted, given = (loading.load_vectors(str(p), **settings).vectors for p in (path, tmp_path / "out"))
+    np.testing.assert_allclose(given(TEXTS), wanted(TEXTS), rtol=1e-3, atol=1e-5)
+    assert given.cut == wanted.cut == 1 and given.width == wanted.width
+    if pooling == "pooled":
+        answers = loading.load_answerer(str(tmp_path / "out"), max_seq_length=24).answers(OF_TEXTS)
+        np.testing.assert_allclose([one["pooled_output"] for one in answers], wanted(TEXTS), rtol=1e-3, atol=1e-5)
+
+
+def test_what_an_export_does_not_give_is_a_sentence(directory, tmp_path):
+    path = encoder(tmp_path)
+    exported(path, tmp_path / "packed", "onnx", packed=True)
+    with pytest.raises(InputError, match="packed gives no sequence_output, which --pooling=mean needs"):
+        loading.load_vectors(str(tmp_path / "packed"), pooling="mean").vectors(["a"])
+    with pytest.raises(InputError, match="max_seq_length is 9999, but the model has"):
+        loading.load_vectors(str(tmp_path / "packed"), max_seq_length=9999)
+    (tmp_path / "packed" / "spiece.model").unlink()
+    with pytest.raises(InputError, match="packed is an export without a vocabulary"):
+        loading.load_vectors(str(tmp_path / "packed"))
+    exported(written(directory, "labels"), tmp_path / "labels", "onnx")
+    with pytest.raises(InputError, match="the head classifier, which gives no vectors"):
+        loading.load_vectors(str(tmp_path / "labels"))
+    exported(encoder(tmp_path / "gaps", "AlbertForMaskedLM"), tmp_path / "filled", "onnx")
+    with pytest.raises(InputError, match="filled is an export with the head masked_lm: give the model"):
+        loading.load_answerer(str(tmp_path / "filled"))

@@ -74,7 +74,7 @@ def expected(model, tokenizer, text: str, pair: str | None, pooling: str) -> np.
 
 @pytest.mark.parametrize("pooling", ["pooled", "mean", "cls"])
 def test_each_row_is_that_of_its_text_alone(model, tokenizer, pooling):
-    vectors = TextVectors(model, tokenizer, pooling=pooling, max_seq_length=LENGTH, batch_size=3)(TEXTS)
+    vectors = TextVectors.of_model(model, tokenizer, pooling=pooling, max_seq_length=LENGTH, batch_size=3)(TEXTS)
     assert vectors.shape == (len(TEXTS), 16) and vectors.dtype == np.float32
     for row, text in zip(vectors, TEXTS):
         np.testing.assert_allclose(row, expected(model, tokenizer, text, None, pooling), atol=1e-5, rtol=0)
@@ -82,7 +82,7 @@ def test_each_row_is_that_of_its_text_alone(model, tokenizer, pooling):
 
 def test_pairs_are_one_sequence(model, tokenizer):
     pairs = ["red", None, "the door", "", None, "shut", None, None]
-    vectors = TextVectors(model, tokenizer, max_seq_length=LENGTH, batch_size=8)
+    vectors = TextVectors.of_model(model, tokenizer, max_seq_length=LENGTH, batch_size=8)
     for row, text, pair in zip(vectors(TEXTS, pairs), TEXTS, pairs):
         if len(text) < 100:
             np.testing.assert_allclose(row, expected(model, tokenizer, text, pair, "pooled"), atol=1e-5, rtol=0)
@@ -90,7 +90,7 @@ def test_pairs_are_one_sequence(model, tokenizer):
 
 
 def test_a_batch_is_no_larger_than_what_is_asked(model, tokenizer, monkeypatch):
-    vectors = TextVectors(model, tokenizer, max_seq_length=LENGTH, batch_size=8)
+    vectors = TextVectors.of_model(model, tokenizer, max_seq_length=LENGTH, batch_size=8)
     shapes, of_batch = [], vectors._vectors
     monkeypatch.setattr(vectors, "_vectors", lambda ids, *more: [shapes.append(ids.shape[0]), of_batch(ids, *more)][1])
     for count in (1, 3, 20):
@@ -104,12 +104,12 @@ def test_a_batch_is_no_larger_than_what_is_asked(model, tokenizer, monkeypatch):
 )
 def test_what_the_model_cannot_do_is_refused(model, tokenizer, settings, message):
     with pytest.raises(InputError, match=message):
-        TextVectors(model, tokenizer, **{"max_seq_length": LENGTH, **settings})
+        TextVectors.of_model(model, tokenizer, **{"max_seq_length": LENGTH, **settings})
 
 
 def test_there_must_be_a_pooler(tokenizer):
     with pytest.raises(InputError, match="no pooler"):
-        TextVectors(AlbertModel(config(), with_pooler=False), tokenizer, max_seq_length=LENGTH)
+        TextVectors.of_model(AlbertModel(config(), with_pooler=False), tokenizer, max_seq_length=LENGTH)
 
 
 def test_vectors_are_written_block_by_block(tmp_path):

@@ -48,13 +48,16 @@ def load_answerer(path: str, *, batch_size: int = 32, top_k: int = 5, fills: boo
 def load_vectors(
     path: str, *, pooling: str = text_vectors.POOLED, max_seq_length: int | None = None, batch_size: int = 32
 ) -> VectorAnswerer:
-    """An answerer with a vector for each text, by the encoder of any model.
+    """An answerer with a vector for each text, by the encoder of any model, or by an encoder's export.
 
     Raises:
         InputError: no encoder with a vocabulary is there, or see `TextVectors`.
     """
+    exported = runtime_files.find(path)
+    settings: dict[str, Any] = {"pooling": pooling, "max_seq_length": max_seq_length, "batch_size": batch_size}
+    vectors = runtime_files.load_vectors(exported, **settings) if exported else text_vectors.load(path, **settings)
     name = "pooled_output" if pooling == text_vectors.POOLED else pooling
-    return VectorAnswerer(text_vectors.load(path, pooling, max_seq_length, batch_size), name)
+    return VectorAnswerer(vectors, name)
 
 
 def head_of(path: str) -> HeadConfig | None:
