@@ -50,7 +50,7 @@ class Asked:
     path: str
     headers: email.message.Message
     status: int
-    sent: int = 0
+    sent: int
 
 
 class Site:
@@ -90,19 +90,18 @@ def answer(handler: http.server.BaseHTTPRequestHandler, site: Site) -> None:
         part = f"{start}-{len(body) - 1}" if status == 206 else "*"
         headers["Content-Range"] = f"bytes {part}/{len(body)}"
         body = body[start:]
-    asked = Asked(handler.path, handler.headers, status)
-    site.asked.append(asked)
+    stop = min(after for after in (reply.cut_after, reply.stall_after, len(body)) if after is not None)
+    # Before it is sent: whoever has got it all may look at once.
+    site.asked.append(Asked(handler.path, handler.headers, status, sent=min(stop, len(body))))
     handler.send_response(status)
     for name, value in headers.items():
         handler.send_header(name, value)
     if reply.tells_length:
         handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
-    stop = min(after for after in (reply.cut_after, reply.stall_after, len(body)) if after is not None)
     with contextlib.suppress(OSError):
         handler.wfile.write(body[:stop])
         handler.wfile.flush()
-    asked.sent = len(body[:stop])
     if reply.stall_after is not None:
         site.closing.wait()
     handler.close_connection = True

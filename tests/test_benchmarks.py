@@ -131,7 +131,7 @@ def test_first_steps_are_told_apart(finetuning_speed):
 
 
 def test_fine_tuning_is_timed(finetuning_speed, tmp_path, monkeypatch, capsys):
-    rows = [f"x\t{i % 2}\t\t{'the house ' * (1 + i % 12)}2019, end" for i in range(40)]
+    rows = [f"x\t{i % 2}\t\t{'the house ' * (1 + i % 4)}2019, end" for i in range(40)]
     for name in ("train.tsv", "dev.tsv"):
         (tmp_path / name).write_text("\n".join(rows) + "\n")
     config = {
@@ -145,7 +145,7 @@ def test_fine_tuning_is_timed(finetuning_speed, tmp_path, monkeypatch, capsys):
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     arguments = [f"--data_dir={tmp_path}", f"--config={tmp_path / 'config.json'}", f"--vocabulary={number_model()}"]
-    arguments += ["--batch=4", "--length=64", "--seeds=1"]
+    arguments += ["--batch=4", "--length=24", "--seeds=1"]
     monkeypatch.setattr(sys, "argv", ["finetuning_speed", *arguments])
     finetuning_speed.main()
     told = capsys.readouterr().out

@@ -438,8 +438,9 @@ def test_evaluation_alone_on_two_replicas_reads_the_runs_own_checkpoint(data, lo
     assert found == pytest.approx(read_log(output, "evaluation_log.jsonl")[-1]["masked_lm_loss"], rel=1e-4)
 
 
-def test_compiled_steps_in_float16(data, tmp_path):
-    run(data, tmp_path / "run", mixed_precision="float16", jit_compile="true", num_train_steps=3)
+def test_compiled_steps_in_float16(driver, data, tmp_path):
+    flags = {"mixed_precision": "float16", "jit_compile": "true", "num_train_steps": 3}
+    driver.run(**flag_values(data, tmp_path / "run", **flags))
     log = read_log(tmp_path / "run")
     assert [line["step"] for line in log] == [1, 2, 3]
     assert log[0]["masked_lm_loss"] == pytest.approx(math.log(toy.VOCAB_SIZE), rel=0.05)
