@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from absl import logging
 
 from albert_tf.errors import InputError
-from albert_tf.tasks.examples import Example
+from albert_tf.tasks.examples import Example, TextExample
 from albert_tf.tasks.task import TRAIN, Task
 
 
@@ -126,6 +126,23 @@ def check_labels(task: Task, split: Split) -> None:
     raise InputError(
         f"{split.path} has no label in any row{said}, and without them {what}: give another file as --{kind}_file"
     )
+
+
+def check_pairs(split: Split, pairs: bool | None, model: str) -> None:
+    """Refuses single texts for a model that learned from pairs, and the other way round.
+
+    Args:
+        split: to score or to predict.
+        pairs: what the model learned from; None where that is not known.
+        model: its path.
+
+    Raises:
+        InputError: with the place of the first one.
+    """
+    for example in split.examples if pairs is not None else ():
+        if isinstance(example, TextExample) and (example.text_b is not None) != pairs:
+            what, there = ("pairs of texts", "a single one") if pairs else ("single texts", "a pair")
+            raise InputError(f"{example.place}: the model in {model} has learned from {what}, and this is {there}")
 
 
 def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:

@@ -28,8 +28,9 @@ from albert_tf import (
     training_failure,
 )
 from albert_tf.errors import InputError, run_main
-from albert_tf.finetuning_data import Split
+from albert_tf.finetuning_data import Split, check_pairs
 from albert_tf.head_config import HeadConfig
+from albert_tf.task_file import PAIRS
 from albert_tf.tasks import rows, text_file
 from albert_tf.tasks.examples import fingerprint
 from albert_tf.tasks.task import Task
@@ -134,6 +135,8 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     with strategy.scope():
         model, tokenizer, kind, about = task_model.load(path, **changes)
     check_model(path, kind.head, about, task)
+    for split in splits.values():
+        check_pairs(split, about.get(PAIRS), path)
     given = FLAGS.model if path != FLAGS.model else None
     for split in splits.values():
         if split.path in task.columns:

@@ -262,6 +262,14 @@ def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_
     assert (tmp_path / "run/report.json").read_bytes() == report
 
 
+def test_a_model_of_single_texts_gets_no_pairs(driver, whole_run, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("text_a\ttext_b\na\tb\n")
+    given = {"task": "text", "test_file": tmp_path / "pairs.tsv", "do_predict": "true", "output_dir": tmp_path / "run"}
+    text = driver.run(expect=1, **given, model=whole_run[0] / "model")
+    assert "pairs.tsv, line 2: the model in" in text and "has learned from single texts, and this is a pair" in text
+    assert not (tmp_path / "run").exists()
+
+
 def test_early_stop_is_said(driver, flags, tmp_path):
     quick = {**flags, "learning_rate": 1e-9, "eval_every": 5, "early_stop_patience": 2}
     text = driver.run(**quick, output_dir=tmp_path / "run")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import pytest
 
+from albert_tf.errors import InputError
 from albert_tf.files import read_json
 from albert_tf.head_config import KINDS
 from albert_tf.tasks import squad
@@ -75,3 +77,19 @@ def test_written_files(tmp_path):
 def test_no_null_odds_from_a_model_that_always_answers(tmp_path):
     files = squad.write_answers(str(tmp_path / "dev"), [], [AnswerPrediction("a", "x", 0, 1, 1.0)], ())
     assert [file.rsplit("/", 1)[1] for file in files] == [squad.PREDICTIONS, squad.N_BEST]
+
+
+def test_questions_without_an_answer_are_no_part_of_squad_1(tmp_path):
+    path = tmp_path / "dev.json"
+    answered = {"id": "a", "question": "q", "answers": [{"text": "b", "answer_start": 2}]}
+    unanswered = {"id": "b", "question": "q", "answers": [], "is_impossible": True}
+
+    def write(*questions: dict) -> str:
+        path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "a b c", "qas": questions}]}]}))
+        return str(path)
+
+    with pytest.raises(InputError, match=r"qas\[1\]: 1 of the 2 questions, .* give --task=squad2.0"):
+        squad.SQUAD_1.read(write(answered, unanswered))
+    assert len(squad.SQUAD_2.read(write(answered, unanswered))) == 2
+    for questions in ([answered], [{**unanswered, "is_impossible": False}]):  # the latter: a file without labels
+        assert len(squad.SQUAD_1.read(write(*questions))) == 1

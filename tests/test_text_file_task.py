@@ -14,7 +14,7 @@ from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task, usual_choices
 from albert_tf.tasks.file_head import first_row
 from albert_tf.tasks.labels import find_labels
-from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, Columns, text_file_task
+from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, TEXT_FILE, Columns, text_file_task
 
 
 @pytest.fixture
@@ -435,3 +435,17 @@ def test_choices_need_columns_and_something_to_ask(read):
         read("a.tsv", "question\tone\ttwo\nx\ty\tz\n", choice_file_task(ANY))
     with pytest.raises(InputError, match="neither a passage nor a question"):
         read("a.tsv", "one\ttwo\nx\ty\n", choice_file_task(ChoiceColumns(("one", "two"))))
+
+
+def test_a_label_that_is_not_a_number_is_a_missing_one(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": NaN}\n')
+    with pytest.raises(InputError, match=r"train.jsonl, line 2: there is no label, and other rows"):
+        TEXT_FILE.read(str(path))
+
+
+def test_many_numbers_are_not_taken_for_labels(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("text,score\n" + "".join(f"t,{number / 7}\n" for number in range(40)))
+    with pytest.raises(InputError, match=r"40 labels in 40 rows.*numbers are learned with --problem_type=regression"):
+        find_labels(TEXT_FILE, TEXT_FILE.read(str(path)))

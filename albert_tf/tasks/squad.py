@@ -10,17 +10,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import storage
+from albert_tf.errors import InputError
 from albert_tf.tasks.examples import AnswerPrediction, Example, Prediction
 from albert_tf.tasks.squad_files import read_questions
 from albert_tf.tasks.task import TRAIN, Task
 
 PREDICTIONS, N_BEST = "predictions.json", "nbest_predictions.json"
+ANSWERABLE = "answerable_span"  # the head that knows of questions without an answer
 BEST_ANSWERS, NULL_ODDS = "best_answers.json", "null_odds.json"
 
 
 def read(path: str) -> list[Example]:
     """The questions of a file, see `squad_files.read_questions`."""
     return [*read_questions(path)]
+
+
+def read_answerable(path: str) -> list[Example]:
+    """The same of a task whose questions all have an answer.
+
+    Raises:
+        InputError: some of them have none, and others have.
+    """
+    examples = read_questions(path)
+    without = [example for example in examples if example.is_impossible]
+    if without and any(example.answers for example in examples):
+        raise InputError(
+            f"{without[0].place}: {len(without)} of the {len(examples)} questions, this one the first, have no answer, "
+            f"which this task does not know: give --task={SQUAD_2.name}"
+        )
+    return [*examples]
 
 
 def write_answers(
@@ -57,7 +75,8 @@ def _write(path: str, values: dict[str, Any]) -> str:
 
 def _task(name: str, title: str, head: str, train: Sequence[str], dev: Sequence[str], **further: Any) -> Task:
     files = {TRAIN: tuple(train), "dev": tuple(dev), **further.pop("test", {})}
-    return Task(name, title, head, read, files, write_answers, **further)
+    reader = read if head == ANSWERABLE else read_answerable
+    return Task(name, title, head, reader, files, write_answers, **further)
 
 
 SQUAD_1 = _task(
@@ -72,7 +91,7 @@ SQUAD_1 = _task(
 SQUAD_2 = _task(
     "squad2.0",
     "SQuAD 2.0",
-    "answerable_span",
+    ANSWERABLE,
     ["train-v2.0.json"],
     ["dev-v2.0.json"],
     metrics=("best_f1", "best_exact_match", "f1", "exact_match"),

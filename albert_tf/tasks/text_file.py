@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
@@ -201,8 +202,10 @@ def _check_first_line(table: Table, labels: Sequence[Any]) -> None:
 
 
 def _cell(line: Line, column: int | None) -> Any:
-    """What is there; None for a column that is not there and for an empty cell."""
+    """What is there; None for a column that is not there, for an empty cell and for the NaN of a missing value."""
     value = None if column is None else line.cells[column]
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return value if not isinstance(value, str) else value.strip() or None
 
 
@@ -210,7 +213,10 @@ def _class(value: Any, where: str) -> str:
     if value is None:
         raise InputError(f"{where}: there is no label, and other rows of the file have one")
     if isinstance(value, (list, dict)):
-        raise InputError(f"{where}: one label is needed, but there is {shown(value)}: is it a multi-label task?")
+        raise InputError(
+            f"{where}: one label is needed, but there is {shown(value)}: is it a multi-label task "
+            f"(--problem_type={MULTI_LABEL})?"
+        )
     return value if isinstance(value, str) else json.dumps(value)
 
 
