@@ -262,6 +262,14 @@ def test_other_texts_or_weights_are_another_run(driver, flags, data, model, tmp_
     assert (tmp_path / "run/report.json").read_bytes() == report
 
 
+def test_a_vocabulary_that_does_not_fit_is_told(driver, flags, data, whole_run, tmp_path):
+    assert "unknown to the vocabulary" not in whole_run[1]
+    (tmp_path / "dev.tsv").write_text(re.sub(r"\b[dk]\w\w\b", "\u4e01", (data / "dev.tsv").read_text()))
+    text = driver.run(**few(flags, tmp_path, train_file=data / "train.tsv", dev_file=tmp_path / "dev.tsv"))
+    assert re.search(r"dev.tsv: [1-9][0-9.]* % of the pieces are unknown to the vocabulary \(more than 5 %\)", text)
+    assert "train.tsv: " not in text
+
+
 def test_a_model_of_single_texts_gets_no_pairs(driver, whole_run, tmp_path):
     (tmp_path / "pairs.tsv").write_text("text_a\ttext_b\na\tb\n")
     given = {"task": "text", "test_file": tmp_path / "pairs.tsv", "do_predict": "true", "output_dir": tmp_path / "run"}
