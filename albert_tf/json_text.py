@@ -5,9 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _SHOWN = 60  # characters of a value in a message
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\n\r]*")
 _IS_KEY = re.compile(r"\s*:")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|\d+', re.DOTALL)
 
@@ -55,6 +58,50 @@ def parse(data: str | bytes, *, allow_repeated_keys: bool = False) -> Any:
     except ValueError as error:  # Python converts so many digits and no more
         digits = max((token for token in _TOKEN.finditer(text) if token[0].isdigit()), key=lambda token: len(token[0]))
         raise JsonFault(f"a number has {len(digits[0])} digits, too many to read", text[: digits.start()]) from error
+
+
+def place_of(text: str, steps: Iterable[str | int]) -> tuple[int, int]:
+    """Line and column, both counted from 1, where a value begins in a text that is JSON.
+
+    Args:
+        text: the whole.
+        steps: the keys and indices, counted from 0, that lead to the value; the way ends where there is none.
+    """
+    at = _skipped(text, 0)
+    for step in steps:
+        inner = _inside(text, at, step)
+        if inner is None:
+            break
+        at = inner
+    before = text[:at]
+    return before.count("\n") + 1, at - before.rfind("\n")
+
+
+def _inside(text: str, at: int, step: str | int) -> int | None:
+    """Where the value under a key or index begins, in the object or list that begins at `at`."""
+    is_object = text[at] == "{"
+    if text[at] not in "[{" or is_object != isinstance(step, str):
+        return None
+    number, at = 0, _skipped(text, at + 1)
+    while text[at] not in "]}":
+        key: str | int = number
+        if is_object:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skipped(text, _skipped(text, at) + 1)  # behind the colon
+        if key == step:
+            return at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _skipped(text, at)
+        at = _skipped(text, at + 1) if text[at] == "," else at
+        number += 1
+    return None
+
+
+def _skipped(text: str, at: int) -> int:
+    """Where the white space that begins at `at` ends."""
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def shown(value: Any, length: int = _SHOWN) -> str:

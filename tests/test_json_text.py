@@ -124,3 +124,23 @@ def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, task, mark):
     path.write_bytes(mark + '{"data":\n[{"title": "ü"}]}'.encode("latin-1"))
     with pytest.raises(InputError, match=r"a\.json, line 2: the byte 0xfc is not UTF-8: save the file as UTF-8"):
         find_task(task).read(str(path))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_value_is_found_by_its_way(indent):
+    value = {"a, ]": [1, {"b": "}]\\"}, [[], {}, {"c": {"d": "x"}}]], "": {"e": None}, "f": -1.5}
+
+    def ways(value, steps=()):
+        yield steps, value
+        for step, inner in (
+            value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+        ):
+            yield from ways(inner, (*steps, step))
+
+    text = "\n " + json.dumps(value, indent=indent)
+    for steps, wanted in ways(value):
+        line, column = json_text.place_of(text, steps)
+        rest = "\n".join(text.split("\n")[line - 1 :])[column - 1 :]
+        assert json.JSONDecoder().raw_decode(rest)[0] == wanted, steps
+    assert json_text.place_of(text, ["f", 0]) == json_text.place_of(text, ["f"])
+    assert json_text.place_of(text, ["none"]) == json_text.place_of(text, [0]) == (2, 2)

@@ -171,3 +171,10 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_ids_that_come_again_are_warned_of(tmp_path, warnings):
     assert len(read_questions(written(tmp_path, squad(QUESTION, QUESTION)))) == 2
     assert "1 example(s) have the id of one before, the first" in warnings()
+
+
+def test_a_fault_has_its_line_and_column(tmp_path):
+    fault = squad(QUESTION, {**QUESTION, "id": None})
+    for indent, place in ((None, r"line 1, column 1\d\d"), (1, "line 20, column 7")):
+        with pytest.raises(InputError, match=rf"paragraphs\[0\].qas\[1\] has no 'id', .* \({place}\)$"):
+            read_questions(written(tmp_path, json.dumps(fault, indent=indent)))

@@ -10,6 +10,7 @@ Every text is taken as it stands, spaces at its ends too. An answer that does no
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -49,11 +50,15 @@ def read_questions(path: str) -> list[QuestionExample]:
         InputError: the file cannot be read, is not JSON, or something in it is missing or of another type.
     """
     path = os.fspath(path)
+    text = rows.read_text(path)
     try:
-        root = json_text.parse(rows.read_text(path))
+        root = json_text.parse(text)
     except JsonFault as error:
         raise InputError(f"{path} is not a JSON file: {error}") from error
-    examples = list(_cmrc_questions(root, path) if isinstance(root, list) else _squad_questions(root, path))
+    try:
+        examples = list(_cmrc_questions(root, path) if isinstance(root, list) else _squad_questions(root, path))
+    except InputError as error:
+        raise InputError(f"{error} ({_line_and_column(str(error), path, text)})") from error
     _report(examples, path)
     return examples
 
@@ -77,6 +82,14 @@ def locate(context: str, answer: GoldAnswer) -> tuple[int, int] | None:
             nearest = min(found, key=lambda place: abs(place - start))
             return nearest, nearest + len(text)
     return None
+
+
+def _line_and_column(message: str, path: str, text: str) -> str:
+    """Where in the file that is what a message begins with: "FILE: data[0].paragraphs[2] …"."""
+    found = re.match(r": ([\w.\[\]]*)", message[len(path) :])
+    steps = re.findall(r"\w+", found[1]) if found and found[1].endswith("]") else []
+    line, column = json_text.place_of(text, [int(step) if step.isdecimal() else step for step in steps])
+    return f"line {line}, column {column}"
 
 
 def _squad_questions(root: Any, path: str) -> Iterator[QuestionExample]:
