@@ -73,6 +73,16 @@ def kind_of(model):
     return settings and task_model.catalogue.kind_from_settings(model.head, settings)
 
 
+def write_classifier(folder: pathlib.Path) -> pathlib.Path:
+    """FOLDER/model, fine-tuned as it were on texts of one's own, and FOLDER/dev.tsv to score it on."""
+    model, tokenizer = make("AlbertForSequenceClassification", labels=("no", "yes"))
+    task_model.save(str(folder / "model"), model, tokenizer, kind_of(model), {"task": "text_file", "pairs": False})
+    (folder / "dev.tsv").write_text(
+        "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
+    )
+    return folder
+
+
 def ask(folder: pathlib.Path, requests: list[tuple[str, str, dict]], imports: str = "text", python: str | None = None):
     """(directory, signature, inputs) each to outputs by name, as lists, from another process in `folder`."""
     (folder / "requests.json").write_text(json.dumps(requests))

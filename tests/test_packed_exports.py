@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf import packing, task_model
+from albert_tf import packing
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.exporting.runtimes import comparison, ids_outputs, onnx_file, runtime_export
 from tests import exported_models, pipeline_models
-from tests.exported_models import kind_of, make
+from tests.exported_models import make, write_classifier
 from tests.test_export_command import run_here
 from tests.test_runtime_exports import keras_function, model_of, needs
 
@@ -128,13 +128,7 @@ def test_a_packer_that_errs_is_found(tmp_path, what):
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("classifier")
-    model, tokenizer = make("AlbertForSequenceClassification", labels=("no", "yes"))
-    task_model.save(str(folder / "model"), model, tokenizer, kind_of(model), {"task": "text_file", "pairs": False})
-    (folder / "dev.tsv").write_text(
-        "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
-    )
-    return folder
+    return write_classifier(tmp_path_factory.mktemp("classifier"))
 
 
 @pytest.mark.parametrize("name, weights", [("onnx", "int8"), ("openvino", "float32")])

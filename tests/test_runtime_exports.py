@@ -20,7 +20,7 @@ from albert_tf.exporting.source import Source
 from albert_tf.predicting import Predictor
 from albert_tf.tasks.catalogue import find_task
 from tests import exported_models, pipeline_models
-from tests.exported_models import kind_of, make
+from tests.exported_models import kind_of, make, write_classifier
 from tests.test_export_command import run_here
 
 PACKAGES = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino"), "tflite": ()}
@@ -217,12 +217,7 @@ def test_a_forgotten_mask_is_found():
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("classifier")
-    model, tokenizer = make("AlbertForSequenceClassification", labels=("no", "yes"))
-    task_model.save(str(folder / "model"), model, tokenizer, kind_of(model), {"task": "text_file", "pairs": False})
-    (folder / "dev.tsv").write_text(
-        "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
-    )
+    folder = write_classifier(tmp_path_factory.mktemp("classifier"))
     (folder / "texts.txt").write_text("a text\nanother one here\nsome words of a third\n")
     return folder
 
