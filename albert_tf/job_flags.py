@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from absl import flags, logging
+from absl import flags
 
 from albert_tf import config_files, finetuning_flags, storage, task_flags
 from albert_tf.config import AlbertConfig
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 FLAGS = flags.FLAGS
 
 _FLAG_OF_SETTING = {"null_threshold": "null_score_threshold"}  # where the two have different names
-_MOST_UNKNOWN = 0.05  # of the pieces: beyond that the vocabulary is hardly one for the texts
 _MOST_EVALUATIONS, _LEAST_LOG_LINES, _MOST_LOG_STEPS = 20, 50, 50
 
 
@@ -174,18 +173,13 @@ def settings_by_flags(task: Task) -> dict[str, Any]:
 def features_of(kind: TaskKind, split: Split, tokenizer: Tokenizer) -> Any:
     """The sequences of a split, from the cache where there is one; a vocabulary that does not fit is told."""
     from albert_tf import feature_cache
+    from albert_tf.tokenizer import warn_of_unknown
 
     features = feature_cache.cached_features(
         kind, split.examples, tokenizer, training=split.name == TRAIN, directory=FLAGS.cache_dir
     )
     unknown = (features.input_ids == tokenizer.unk_id).sum() / max(len(features.input_ids), 1)
-    if unknown > _MOST_UNKNOWN:
-        logging.warning(
-            "%s: %.1f %% of the pieces are unknown to the vocabulary (more than %.0f %%): is it one for this language?",
-            split.path,
-            100 * unknown,
-            100 * _MOST_UNKNOWN,
-        )
+    warn_of_unknown(unknown, f"{split.path}: ")
     return features
 
 

@@ -21,6 +21,23 @@ from albert_tf.files import atomic_write, read_json, write_json
 SETTINGS_FILE = "tokenizer_config.json"
 SENTENCEPIECE_FILE, WORDPIECE_FILE = "spiece.model", "vocab.txt"  # in a portable directory, as Hugging Face has them
 RELEASED_SENTENCEPIECE_FILE = "30k-clean.model"
+_MOST_UNKNOWN = 0.05  # of the pieces: beyond that the vocabulary is hardly one for the texts
+
+
+def warn_of_unknown(share: float, where: str = "") -> None:
+    """Tells a share of unknown pieces that is so large that the vocabulary is hardly one for the texts.
+
+    Args:
+        share: 0 to 1.
+        where: what the message begins with, such as "dev.tsv: ".
+    """
+    if share > _MOST_UNKNOWN:
+        logging.warning(
+            "%s%.1f %% of the pieces are unknown to the vocabulary (more than %.0f %%): is it one for this language?",
+            where,
+            100 * share,
+            100 * _MOST_UNKNOWN,
+        )
 
 
 class Tokenizer(abc.ABC):

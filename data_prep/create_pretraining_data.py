@@ -19,7 +19,7 @@ from albert_tf.errors import InputError, run_main
 from albert_tf.files import expand_globs
 from albert_tf.progress import Progress
 from albert_tf.tokenization import load_tokenizer
-from albert_tf.tokenizer import Tokenizer
+from albert_tf.tokenizer import Tokenizer, warn_of_unknown
 from data_prep.documents import ERROR_MODES
 from data_prep.processes import available_cores, build_shards
 from data_prep.run_state import RunState
@@ -27,7 +27,7 @@ from data_prep.segments import SENTENCE_OBJECTIVES
 from data_prep.settings import Settings
 from data_prep.shards import EVAL, TRAIN, FinishedFile, Job, finished_from_dict
 from data_prep.show_records import shown_records
-from data_prep.statistics import UNKNOWN_LIMIT, Statistics
+from data_prep.statistics import Statistics
 from data_prep.survey import FileSurvey, survey_file
 from data_prep.work_list import default_num_shards, make_work_list
 
@@ -181,12 +181,7 @@ def _check(statistics: Statistics, settings: Settings) -> None:
                     100 * counts.label_1_share,
                     split,
                 )
-    if statistics.unknown_share > UNKNOWN_LIMIT:
-        logging.warning(
-            "%.1f %% of the pieces are unknown to the vocabulary (more than %.0f %%): is it one for this language?",
-            100 * statistics.unknown_share,
-            100 * UNKNOWN_LIMIT,
-        )
+    warn_of_unknown(statistics.unknown_share)
 
 
 def define_flags() -> None:

@@ -12,7 +12,6 @@ from data_prep.batches import Batch
 from data_prep.masking import FATES, MaskedBatch
 
 LENGTH_BINS = 8
-UNKNOWN_LIMIT = 0.05
 _EVEN_LABELS = (0.4, 0.6)
 _CHANCE = 3.0  # standard deviations that chance explains
 
