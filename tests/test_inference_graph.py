@@ -206,16 +206,22 @@ def test_a_batch_costs_what_its_tokens_cost():
     )
     graph = InferenceModel(model)
     ids = saved_model.ids_function(saved_model.HeadSignatures(graph.encoder_outputs, None, ()))
-    padded = np.zeros([8, 128], int)
-    padded[:, :16], padded[0] = 1, 1
-    masks = {"long": np.ones([1, 400], int), "short": np.ones([1, 20], int), "full": np.ones([8, 128], int)}
-    seconds = {}
-    for name, mask in {**masks, "padded": padded}.items():
-        inputs = batch(mask)
-        ids(**inputs)
-        seconds[name] = min(cpu_seconds(lambda some=inputs: ids(**some)) for _ in range(7))
-    assert seconds["short"] < seconds["long"] / 4
-    assert seconds["padded"] < seconds["full"] / 2
+    padded = np.zeros([32, 128], int)
+    padded[:, :4], padded[0] = 1, 1
+    masks = {
+        "long": np.ones([1, 400], int),
+        "short": np.ones([1, 20], int),
+        "full": np.ones([32, 128], int),
+        "padded": padded,
+    }
+    inputs = {name: batch(mask) for name, mask in masks.items()}
+    for one in inputs.values():
+        ids(**one)
+    rounds = [{name: cpu_seconds(lambda some=one: ids(**some)) for name, one in inputs.items()} for _ in range(7)]
+    least = {name: min(times[name] for times in rounds) for name in masks}
+    # A seventh and a quarter where this was written: the bounds leave room for the caches of another machine.
+    assert least["short"] < least["long"] / 3
+    assert least["padded"] < least["full"] / 2
     assert ids.experimental_get_tracing_count() == 1
 
 
