@@ -29,10 +29,11 @@ from albert_tf import files
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
-# Small enough that an hour on two cores reads the corpus four times.
+# Small enough that an hour on two cores reads the corpus four times. Layers of their own cost no time at this size.
 CONFIG = {
     "hidden_size": 128,
     "num_hidden_layers": 3,
+    "num_hidden_groups": 3,
     "num_attention_heads": 4,
     "intermediate_size": 512,
     "embedding_size": 128,
@@ -58,8 +59,8 @@ class Phase(NamedTuple):
 
 
 # With 128 pieces from the start, a model of this size spends the whole hour learning that neighbours tell most about a
-# gap; with 32, where each position is seen often, that takes minutes.
-PHASES = (Phase("short", 0.57, 32, 64, 0.004), Phase("long", 0.43, 128, 32, 0.003))
+# gap; with 32, where each position is seen often, that takes minutes. What a text is about comes with the longer ones.
+PHASES = (Phase("short", 0.25, 32, 64, 0.004), Phase("long", 0.75, 128, 32, 0.003))
 TIMED_STEPS = (50, 200)  # the difference of two runs is without start-up
 
 
@@ -92,7 +93,7 @@ TASKS = {
     ),
     "qnli": Task(
         "accuracy",
-        (1e-4, 3e-4),
+        (1e-4,),
         {"train_file": "glue/QNLI/train_slice.tsv", "dev_file": "glue/QNLI/dev.tsv", "num_train_epochs": 4},
     ),
     "squad1.1": Task(

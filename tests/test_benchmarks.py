@@ -83,11 +83,11 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
     does_it_learn.main()
     modules = [module.split(".")[1] for module, _ in commands]
     a_phase = ["create_pretraining_data"] + 3 * ["run_pretraining"]
-    assert modules == ["train_sentencepiece"] + 2 * a_phase + 10 * ["run_finetuning"]
+    assert modules == ["train_sentencepiece"] + 2 * a_phase + 8 * ["run_finetuning"]
     short, long = commands[4][1], commands[8][1]
     # The two timed runs take 15 and 75 "seconds", so 150 steps take 60; the later two 135 and 195.
-    assert short["num_train_steps"] == int(2 * 150 * 0.57) and short["num_warmup_steps"] == 8
-    assert long["num_train_steps"] == int(2 * 150 * 0.43)
+    assert short["num_train_steps"] == 2 * 150 // 4 and short["num_warmup_steps"] == 3
+    assert long["num_train_steps"] == 2 * 150 * 3 // 4
     assert "init_checkpoint" not in short and long["init_checkpoint"] == short["output_dir"] / "model"
     assert [commands[at][1]["max_seq_length"] for at in (1, 5)] == [32, 128]
     for with_model, without in zip(commands[9::2], commands[10::2]):
@@ -96,8 +96,8 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
         same = [{name: value for name, value in of[1].items() if name not in start} for of in (with_model, without)]
         assert same[0] == same[1] and same[0]["seeds"] == 3
     lines = json.loads((tmp_path / "table.json").read_text())
-    assert [line["task"] for line in lines] == ["sst-2", "cola", "qnli", "qnli", "squad1.1"]
-    assert [line["learning_rate"] for line in lines] == [3e-4, 3e-4, 1e-4, 3e-4, 3e-4]
+    assert [line["task"] for line in lines] == ["sst-2", "cola", "qnli", "squad1.1"]
+    assert [line["learning_rate"] for line in lines] == [3e-4, 3e-4, 1e-4, 3e-4]
     assert (tmp_path / "table.md").read_text() == does_it_learn.table(lines)
 
     commands.clear()
