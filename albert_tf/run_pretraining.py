@@ -11,11 +11,10 @@ import itertools
 import math
 import signal
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from absl import flags, logging
+from absl import flags
 
 from albert_tf import (
     config_files,
@@ -32,13 +31,14 @@ from albert_tf import (
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError, run_main
 from albert_tf.pretraining_flags import REFERENCE_BATCH, REFERENCE_RATE
-from albert_tf.pretraining_output import EVALUATION_LOG, FINAL, TENSORBOARD, TRAINING_LOG
-from albert_tf.progress import Progress
+from albert_tf.pretraining_output import EVALUATION_LOG, FINAL, TRAINING_LOG
+from albert_tf.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from albert_tf.input_pipeline import RecordShape
+    from albert_tf.pretraining import Learner, Training
     from albert_tf.record_files import RecordFiles
 
 FLAGS = flags.FLAGS
@@ -47,11 +47,6 @@ UNIGRAM_RECORDS = 20_000  # records that the unigram guess is counted on, at mos
 
 
 def main(argv: Sequence[str]) -> int:
-    with contextlib.ExitStack() as until_the_end:
-        return pretrain(until_the_end)
-
-
-def pretrain(until_the_end: contextlib.ExitStack) -> int:
     """Trains, or evaluates alone, as the flags say; returns the exit code."""
     # 1. The flags and the records are checked before TensorFlow is imported: a wrong one is told within a second.
     pretraining_flags.check_flags()
@@ -62,192 +57,115 @@ def pretrain(until_the_end: contextlib.ExitStack) -> int:
     training, held_out = record_flags.find_records()
 
     # 2. The devices, and what must be set before the first of them is used.
-    import tensorflow as tf
-
-    from albert_tf import (
-        checkpointing,
-        distribution,
-        evaluation,
-        input_pipeline,
-        optimization,
-        pretraining_step,
-        training_log,
-        workers,
-    )
-    from albert_tf import pretraining_report as report
-    from albert_tf.formats import training_run
-    from albert_tf.loss_scale import LossScale
-    from albert_tf.models import AlbertForPreTraining
-
     strategy = start_devices()
-    chief = distribution.is_chief(strategy)
 
     # 3. What the records, the vocabulary and the model say of each other.
     training, held_out = map(record_flags.without_damaged, (training, held_out))
     tokenizer = record_flags.find_tokenizer(training or held_out, config)
-    found = [records for records in (training, held_out) if records]
-    shape = record_flags.agree_on_shape(found, config, tokenizer)
+    shape = record_flags.agree_on_shape([records for records in (training, held_out) if records], config, tokenizer)
 
-    # 4. The model and its optimizer.
-    with strategy.scope():
-        model = AlbertForPreTraining(config)
-        weights = model.named_variables()
-        schedule = optimization.LearningRateSchedule(
-            FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps, FLAGS.poly_power, FLAGS.decay_start
-        )
-        optimizer = optimization.create_optimizer(
-            FLAGS.optimizer,
-            schedule,
-            weights,
-            weight_decay=FLAGS.weight_decay,
-            bias_correction=FLAGS.lamb_bias_correction if FLAGS.optimizer == "lamb" else None,
-        )
-        loss_scale = LossScale() if FLAGS.mixed_precision == "float16" else None
+    # 4. The model, and one of the two things to do with it.
+    learner = make_learner(config, tokenizer, strategy, sentence_objective=shape.has_label)
+    evaluate = make_evaluation(learner, held_out, shape) if held_out else None
+    if training is None:
+        assert evaluate is not None  # pretraining_flags.check_flags saw to it
+        return evaluate_only(learner, evaluate)
+    with claimed_output_directory(training, learner, shape):
+        return train(learner, training, held_out, shape, evaluate, stop)
 
-    # 5. The functions: batches in, one update or one evaluation.
+
+def train(
+    learner: Learner,
+    training: RecordFiles,
+    held_out: RecordFiles | None,
+    shape: RecordShape,
+    evaluate: Callable[[], dict[str, float]] | None,
+    stop: threading.Event,
+) -> int:
+    """Begins or goes on, tells what is about to happen, trains, and tells what came of it."""
+    from albert_tf import distribution, input_pipeline, pretraining_report
+
+    run = begin(learner)
+    pretraining_report.print_start(
+        pretraining_flags.all_settings(),
+        learner.model.config,
+        learner.weights(),
+        learner.strategy,
+        training,
+        held_out,
+        shape,
+    )
+    print(rate_advice(FLAGS.learning_rate, FLAGS.train_batch_size), flush=True)
     order = {
         "global_batch_size": FLAGS.train_batch_size,
         "seed": FLAGS.seed,
         "shuffle_buffer_size": FLAGS.shuffle_buffer_size,
     }
-    settings = pretraining_step.StepSettings(
-        seed=FLAGS.seed,
-        sentence_objective=shape.has_label,
-        micro_batches=FLAGS.gradient_accumulation_steps,
-        jit_compile=FLAGS.jit_compile,
-    )
-    train_step = pretraining_step.make_train_step(model, optimizer, strategy, settings, loss_scale)
-    train_loop = pretraining_step.make_train_loop(train_step)
-    evaluation_step = pretraining_step.make_evaluation_step(model, strategy, jit_compile=FLAGS.jit_compile)
-
-    def evaluate(held_out: RecordFiles) -> dict[str, float]:
-        size = FLAGS.eval_batch_size
-        steps = input_pipeline.evaluation_steps(held_out, size, FLAGS.max_eval_steps or None)
-        batches = input_pipeline.distribute(
-            strategy, input_pipeline.evaluation_batches, held_out, shape, global_batch_size=size
-        )
-        return evaluation.evaluate(evaluation_step, itertools.islice(batches, steps))
-
-    if training is None:
-        assert held_out is not None  # pretraining_flags.check_flags saw to it
-        return evaluate_only(weights, config, evaluate, held_out)
-
-    # 6. The beginning: this run's newest checkpoint, or weights from elsewhere, or random ones.
-    variables = checkpointing.training_variables(
-        weights, optimization.state_variables(optimizer, weights), training_log.loss_scale_variables(loss_scale)
-    )
-    if chief:
-        storage.make_directory(FLAGS.output_dir)
-        until_the_end.enter_context(output_lock.only_user(FLAGS.output_dir))
-        claim_output_directory(training, config, shape, strategy.num_replicas_in_sync)
-    restored = checkpointing.restore_latest(FLAGS.output_dir, variables, warn=logging.warning)
-    step = restored.step if restored else 0
-    interval = restored.state["interval"] if restored else pretraining_step.empty_interval()
-    if restored:
-        print(f"resuming at step {step} from {restored.path} (--init_checkpoint has no part in this)")
-    elif FLAGS.init_checkpoint:
-        load_weights(FLAGS.init_checkpoint, weights, config)
-    else:
-        print("RANDOM INITIALISATION: there is no --init_checkpoint, so the weights begin at random")
-    workers.check_same_step(strategy, step)
-    if chief:
-        pretraining_output.write_companions(FLAGS.output_dir, config, tokenizer)
-        run_log.cut_after(storage.join(FLAGS.output_dir, TRAINING_LOG), step)
-        run_log.cut_after(storage.join(FLAGS.output_dir, EVALUATION_LOG), step)
-
-    # 7. What is about to happen, in full.
-    report.print_start(pretraining_flags.all_settings(), config, weights, strategy, training, held_out, shape)
-    print(rate_advice(FLAGS.learning_rate, FLAGS.train_batch_size), flush=True)
-
-    # 8. The loop.
-    boards = training_log.tensorboard_writers(
-        storage.join(FLAGS.output_dir, TENSORBOARD) if FLAGS.tensorboard and chief else None, ("train", "held_out")
-    )
-
-    def save(step: int, interval: Mapping[str, Any]) -> None:
-        state = {"interval": training_log.finite_numbers(interval)}
-        if chief:
-            checkpointing.save(FLAGS.output_dir, step, variables, state, keep=FLAGS.keep_checkpoint_max)
-
-    last = FLAGS.num_train_steps
-    first_of_call = saved = step
     try:
-        batches = iter(
+        batches: Iterator[Any] = iter(
             input_pipeline.distribute(
-                strategy, input_pipeline.training_batches, training, shape, start_step=step, **order
+                learner.strategy, input_pipeline.training_batches, training, shape, start_step=run.step, **order
             )
         )
-        with Progress(last, "pre-training", "steps", initial=step) as progress:
-            mark = (step, time.monotonic())
-            while step < last:
-                if workers.any_worker(strategy, stop.is_set()):
-                    if step != saved:
-                        save(step, interval)
-                    print(f"stopped by SIGTERM after step {step}, nothing is lost: the same command goes on from here")
-                    return 0
-                first_of_call, count = step, steps_until_something(step)
-                interval = train_loop(batches, tf.constant(step), tf.constant(count), training_log.to_tensors(interval))
-                step += count
-                progress.update(count)
-
-                if step == 1 or is_time(step, FLAGS.log_steps):
-                    interval = training_log.finite_numbers(interval)
-                    line = report.training_line(step, interval, schedule, optimizer, settings, loss_scale)
-                    speed = report.pieces_per_second(interval, steps=step - mark[0], seconds=time.monotonic() - mark[1])
-                    progress.update(0, **report.progress_details(line, speed))
-                    if chief:
-                        run_log.append(storage.join(FLAGS.output_dir, TRAINING_LOG), line)
-                        ratios = optimization.trust_ratios(optimizer, weights)
-                        training_log.write_board(boards["train"], {**line, "pieces_per_second": speed}, ratios)
-                    interval, mark = pretraining_step.empty_interval(), (step, time.monotonic())
-
-                if held_out and is_time(step, FLAGS.eval_interval):
-                    interval = training_log.finite_numbers(interval)
-                    line = report.evaluation_line(step, evaluate(held_out), settings)
-                    progress.write(report.evaluation_sentence(line))
-                    if chief:
-                        run_log.append(storage.join(FLAGS.output_dir, EVALUATION_LOG), line)
-                        training_log.write_board(boards["held_out"], line)
-                        pretraining_output.keep_if_best(FLAGS.output_dir, line, config, weights, tokenizer)
-                    mark = (step, time.monotonic())
-
-                if is_time(step, FLAGS.save_checkpoints_steps):
-                    save(step, interval)
-                    saved = step
+        is_done = run.train(batches, evaluate, stop)
     except Exception as error:
-        return pretraining_failure.tell(error, first_of_call, step, found, shape, order)
-
-    # 9. The end.
-    if chief:
-        pretraining_output.save_portable(FLAGS.output_dir, FINAL, config, weights, tokenizer)
-        unigram = None
-        if held_out:
-            counts = [input_pipeline.masked_piece_counts(r, shape, UNIGRAM_RECORDS) for r in (training, held_out)]
-            unigram = evaluation.unigram_loss(*counts)
-        logs = [run_log.read(storage.join(FLAGS.output_dir, name)) for name in (TRAINING_LOG, EVALUATION_LOG)]
-        report.print_end(
-            FLAGS.output_dir,
-            *logs,
-            vocab_size=config.vocab_size,
-            unigram=unigram,
-            checkpoint=training_run.latest(FLAGS.output_dir),
-            tensorboard=FLAGS.tensorboard,
-        )
+        found = [records for records in (training, held_out) if records]
+        return pretraining_failure.tell(error, run.first_of_call, run.step, found, shape, order)
+    if not is_done:
+        print(f"stopped by SIGTERM after step {run.step}, nothing is lost: the same command goes on from here")
+    elif distribution.is_chief(learner.strategy):
+        end(learner, training, held_out, shape)
     return 0
 
 
-def is_time(step: int, every: int) -> bool:
-    """Whether something that happens every so many steps, and at the end, happens after `step`; 0 is the end alone."""
-    return step == FLAGS.num_train_steps or (every > 0 and step % every == 0)
+def begin(learner: Learner) -> Training:
+    """The beginning: this run's newest checkpoint, or weights from elsewhere, or random ones."""
+    from albert_tf import pretraining, workers
+
+    times = pretraining.Times(
+        last=FLAGS.num_train_steps,
+        per_call=FLAGS.iterations_per_loop,
+        log=FLAGS.log_steps,
+        evaluate=FLAGS.eval_interval,
+        save=FLAGS.save_checkpoints_steps,
+    )
+    run = pretraining.Training(
+        learner,
+        FLAGS.output_dir,
+        times,
+        keep_checkpoints=FLAGS.keep_checkpoint_max,
+        tensorboard=FLAGS.tensorboard,
+    )
+    if run.resumed_from:
+        print(f"resuming at step {run.step} from {run.resumed_from} (--init_checkpoint has no part in this)")
+    elif FLAGS.init_checkpoint:
+        load_weights(FLAGS.init_checkpoint, learner.weights(), learner.model.config)
+    else:
+        print("RANDOM INITIALISATION: there is no --init_checkpoint, so the weights begin at random")
+    workers.check_same_step(learner.strategy, run.step)
+    return run
 
 
-def steps_until_something(step: int) -> int:
-    """How many steps can run in one call: up to the next log, evaluation or checkpoint, or the end of the loop."""
-    if step == 0:
-        return 1  # the first loss is always logged: it tells whether the run begins where it should
-    everies = (FLAGS.log_steps, FLAGS.eval_interval, FLAGS.save_checkpoints_steps)
-    to_next = [every - step % every for every in everies if every > 0]
-    return min(FLAGS.iterations_per_loop, FLAGS.num_train_steps - step, *to_next)
+def end(learner: Learner, training: RecordFiles, held_out: RecordFiles | None, shape: RecordShape) -> None:
+    """Saves the portable model and prints the closing report."""
+    from albert_tf import evaluation, input_pipeline, pretraining_report
+    from albert_tf.formats import training_run
+
+    config = learner.model.config
+    pretraining_output.save_portable(FLAGS.output_dir, FINAL, config, learner.weights(), learner.tokenizer)
+    unigram = None
+    if held_out:
+        counts = [input_pipeline.masked_piece_counts(r, shape, UNIGRAM_RECORDS) for r in (training, held_out)]
+        unigram = evaluation.unigram_loss(*counts)
+    logs = [run_log.read(storage.join(FLAGS.output_dir, name)) for name in (TRAINING_LOG, EVALUATION_LOG)]
+    pretraining_report.print_end(
+        FLAGS.output_dir,
+        *logs,
+        vocab_size=config.vocab_size,
+        unigram=unigram,
+        checkpoint=training_run.latest(FLAGS.output_dir),
+        tensorboard=FLAGS.tensorboard,
+    )
 
 
 def rate_advice(rate: float, batch: int) -> str:
@@ -270,6 +188,68 @@ def start_devices() -> tf.distribute.Strategy:
     if FLAGS.eval_input_file:
         distribution.per_replica_batch(FLAGS.eval_batch_size, strategy)
     return strategy
+
+
+def make_learner(
+    config: AlbertConfig, tokenizer: Tokenizer | None, strategy: tf.distribute.Strategy, *, sentence_objective: bool
+) -> Learner:
+    """The model and its optimizer, as the flags say."""
+    from albert_tf import optimization, pretraining, pretraining_step
+    from albert_tf.loss_scale import LossScale
+    from albert_tf.models import AlbertForPreTraining
+
+    with strategy.scope():
+        model = AlbertForPreTraining(config)
+        schedule = optimization.LearningRateSchedule(
+            FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps, FLAGS.poly_power, FLAGS.decay_start
+        )
+        optimizer = optimization.create_optimizer(
+            FLAGS.optimizer,
+            schedule,
+            model.named_variables(),
+            weight_decay=FLAGS.weight_decay,
+            bias_correction=FLAGS.lamb_bias_correction if FLAGS.optimizer == "lamb" else None,
+        )
+        loss_scale = LossScale() if FLAGS.mixed_precision == "float16" else None
+    settings = pretraining_step.StepSettings(
+        seed=FLAGS.seed,
+        sentence_objective=sentence_objective,
+        micro_batches=FLAGS.gradient_accumulation_steps,
+        jit_compile=FLAGS.jit_compile,
+    )
+    return pretraining.Learner(model, tokenizer, schedule, optimizer, loss_scale, strategy, settings)
+
+
+def make_evaluation(learner: Learner, held_out: RecordFiles, shape: RecordShape) -> Callable[[], dict[str, float]]:
+    """A function that gives the numbers of the held-out records, see `evaluation.evaluate`."""
+    from albert_tf import evaluation, input_pipeline, pretraining_step
+
+    evaluation_step = pretraining_step.make_evaluation_step(
+        learner.model, learner.strategy, jit_compile=FLAGS.jit_compile
+    )
+
+    def evaluate() -> dict[str, float]:
+        size = FLAGS.eval_batch_size
+        steps = input_pipeline.evaluation_steps(held_out, size, FLAGS.max_eval_steps or None)
+        batches = input_pipeline.distribute(
+            learner.strategy, input_pipeline.evaluation_batches, held_out, shape, global_batch_size=size
+        )
+        return evaluation.evaluate(evaluation_step, itertools.islice(batches, steps))
+
+    return evaluate
+
+
+@contextlib.contextmanager
+def claimed_output_directory(training: RecordFiles, learner: Learner, shape: RecordShape) -> Iterator[None]:
+    """The output directory, where nobody else works meanwhile, and which holds this run or none."""
+    from albert_tf import distribution
+
+    with contextlib.ExitStack() as until_the_end:
+        if distribution.is_chief(learner.strategy):
+            storage.make_directory(FLAGS.output_dir)
+            until_the_end.enter_context(output_lock.only_user(FLAGS.output_dir))
+            claim_output_directory(training, learner.model.config, shape, learner.strategy.num_replicas_in_sync)
+        yield
 
 
 def claim_output_directory(training: RecordFiles, config: AlbertConfig, shape: RecordShape, replicas: int) -> None:
@@ -305,12 +285,7 @@ def load_weights(path: str, weights: Mapping[str, Any], config: AlbertConfig) ->
     print("\n".join(loading.load(read_checkpoint(path, config), weights, config).lines()), flush=True)
 
 
-def evaluate_only(
-    weights: Mapping[str, Any],
-    config: AlbertConfig,
-    evaluate: Callable[[RecordFiles], dict[str, float]],
-    held_out: RecordFiles,
-) -> int:
+def evaluate_only(learner: Learner, evaluate: Callable[[], dict[str, float]]) -> int:
     """Held-out numbers of the run's newest checkpoint, or else of --init_checkpoint."""
     from albert_tf.formats import training_run
 
@@ -319,8 +294,8 @@ def evaluate_only(
         raise InputError(
             f"nothing to evaluate: --output_dir={FLAGS.output_dir} has no checkpoint, and there is no --init_checkpoint"
         )
-    load_weights(source, weights, config)
-    for name, value in evaluate(held_out).items():
+    load_weights(source, learner.weights(), learner.model.config)
+    for name, value in evaluate().items():
         print(f"{name} = {value:.6g}")
     return 0
 
