@@ -39,6 +39,7 @@ from albert_tf.predicting import Predictor
 from albert_tf.pretrained_model import PretrainedModel
 from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds import catalogue
+from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks.examples import come_in_pairs
 from albert_tf.tasks.task import Task
@@ -187,11 +188,12 @@ def evaluate(
     """
     scores: Scores = {}
     files = {}
+    labels = label_names(kind.head)
     storage.make_directory(storage.join(output_dir, PREDICTIONS))
     for split, features in data:
         predictions = predictor.of_features(features, split.examples)
         path = storage.join(output_dir, PREDICTIONS, split.name)
-        files[split.name] = task.write_submission(path, split.examples, predictions, kind.head.labels)
+        files[split.name] = task.write_submission(path, split.examples, predictions, labels)
         if has_labels(split.examples):
             scores[split.name] = kind.scores(split.examples, predictions, task.metrics)
         prediction_page.write(
@@ -199,7 +201,7 @@ def evaluate(
             f"{task.title}, {split.name}",
             split.examples,
             predictions,
-            labels=kind.head.labels,
+            labels=labels,
             scores=scores.get(split.name),
         )
         files[split.name].append(f"{path}.html")

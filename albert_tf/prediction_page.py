@@ -61,7 +61,7 @@ def page(
         title: such as "SST-2, dev".
         examples: all of one kind; with labels or without.
         predictions: one for each example, in the same order.
-        labels: of a classifier, names of the probabilities in order (`HeadConfig.labels`).
+        labels: of a classifier, names of the probabilities in order.
         scores: metric to value, shown at the top.
         max_rows: how many predictions are shown; the page says how many are not.
     """

@@ -29,7 +29,7 @@ from albert_tf import (
 )
 from albert_tf.errors import InputError, run_main
 from albert_tf.finetuning_data import Split, check_pairs
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import HEAD_CONFIG_FILE, HeadConfig
 from albert_tf.task_file import PAIRS
 from albert_tf.tasks import rows, text_file
 from albert_tf.tasks.examples import fingerprint
@@ -153,6 +153,8 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
 
 def check_model(path: str, head: HeadConfig, about: Mapping[str, Any], task: Task) -> None:
     """Refuses a model that cannot answer for the task; warns of one that was trained on another."""
+    from albert_tf.task_kinds.arrays import label_names
+
     if head.kind != task.head:
         raise InputError(f"{path} has the head {head.kind}, but {task.title} needs {task.head}: is it of this task?")
     if task.problem_type and head.problem != task.problem_type:
@@ -160,11 +162,15 @@ def check_model(path: str, head: HeadConfig, about: Mapping[str, Any], task: Tas
             f"{path} is for the problem type {head.problem}, not {task.problem_type}"
             + (f": give --problem_type={head.problem}" if task.name == text_file.TEXT_FILE.name else "")
         )
-    if task.labels and (head.num_labels != len(task.labels) or (head.labels and set(head.labels) != set(task.labels))):
-        raise InputError(
-            f"{path} has the labels {rows.names(head.labels) or head.num_labels}, and those of {task.title} are "
-            f"{rows.names(task.labels)}: give a model of this task"
-        )
+    labels = label_names(head)
+    if task.labels and set(labels) != set(task.labels):
+        those = f"those of {task.title} are {rows.names(task.labels)}"
+        if not head.labels and len(labels) == len(task.labels):
+            raise InputError(
+                f"{path} has no names for its {len(labels)} labels, and {those}: name them in the order of the outputs "
+                f"(id2label in a config.json of Hugging Face, labels in {HEAD_CONFIG_FILE})"
+            )
+        raise InputError(f"{path} has the labels {rows.names(labels)}, and {those}: give a model of this task")
     if about.get("task", task.name) != task.name:
         print(f"WARNING: {path} was fine-tuned on {about.get('title', about['task'])}, and is used for {task.title}")
 

@@ -9,16 +9,28 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import finetuning_data, finetuning_history, finetuning_seeds, finetuning_step, optimization, training_log
+from albert_tf import (
+    finetuning_data,
+    finetuning_history,
+    finetuning_run,
+    finetuning_seeds,
+    finetuning_step,
+    optimization,
+    run_finetuning,
+    training_log,
+)
 from albert_tf.batches import Batches
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
+from albert_tf.finetuning_data import Split
 from albert_tf.finetuning_step import StepSettings
 from albert_tf.head_config import HeadConfig
 from albert_tf.predicting import Predictor
 from albert_tf.task_kinds.catalogue import kind_from_settings
 from albert_tf.task_model import model_class
+from albert_tf.tasks.catalogue import find_task
+from albert_tf.tasks.examples import TextExample, TextPrediction
 from albert_tf.tasks.text_file import text_file_task
 from albert_tf.training_step import distribute
 from tests import logical_devices
@@ -230,6 +242,46 @@ def test_the_loss_of_a_guess_is_that_of_the_labels_alone():
     assert finetuning_history.guess_loss(HeadConfig("span"), windows) == pytest.approx(of_answers)
     expected = of_answers + 0.5 * math.log(2)
     assert finetuning_history.guess_loss(HeadConfig("answerable_span"), windows) == pytest.approx(expected)
+
+
+# A model that was fine-tuned elsewhere
+
+
+class Answers:
+    """In place of a `Predictor`: always the same answers."""
+
+    def __init__(self, *answers: TextPrediction):
+        self.answers = answers
+
+    def of_features(self, features, examples):
+        return self.answers
+
+
+def test_files_of_a_head_without_names_have_a_column_for_each_label(tmp_path):
+    kind = kind_from_settings(HeadConfig("classifier", 2), {"max_seq_length": 32})
+    split = Split("dev", "dev.tsv", [TextExample("0", "a fine film", label="1")], 1)
+    answers = Answers(TextPrediction("0", "1", np.array([0.125, 0.875])))
+    data = [finetuning_run.Data(split, features([4]))]
+    scores, files = finetuning_run.evaluate(find_task("sst-2"), kind, answers, data, str(tmp_path))
+    assert scores["dev"]["accuracy"] == 1.0
+    table, page = (open(path, encoding="utf-8").read() for path in files["dev"][1:])
+    assert table == "id\tprediction\t0\t1\n0\t1\t0.125000\t0.875000\n"
+    assert "probability of the gold one</span> 0.875" in page and "0.125" in page
+
+
+def test_a_head_without_names_is_for_tasks_whose_labels_are_numbers():
+    nameless = HeadConfig("classifier", 2)
+    run_finetuning.check_model("m", nameless, {}, find_task("sst-2"))
+    run_finetuning.check_model(
+        "m", HeadConfig("classifier", labels=("entailment", "not_entailment")), {}, find_task("rte")
+    )
+    with pytest.raises(InputError, match="m has no names for its 2 labels, and those of RTE are entailment, not_ent"):
+        run_finetuning.check_model("m", nameless, {}, find_task("rte"))
+    with pytest.raises(InputError, match="m has the labels 0, 1, 2, and those of SST-2 are 0, 1: give a model of this"):
+        run_finetuning.check_model("m", HeadConfig("classifier", 3), {}, find_task("sst-2"))
+
+
+# Several seeds
 
 
 def test_the_best_seed_has_the_best_score():

@@ -103,7 +103,7 @@ class TextAnswerer(TaskAnswerer):
         both = (Input("text_a", text_file.TEXT_NAMES), Input("text_b", text_file.SECOND_TEXT_NAMES))
         self.forms = (single, both) if pairs is None else ((both,) if pairs else (single,))
         self.example = {"text_a": "The first text.", "text_b": "The second."} if pairs else {"text": "A text."}
-        self.labels = () if head.problem == REGRESSION else label_names(head)
+        self.labels = label_names(head)
         count = len(self.labels)
         if head.problem == REGRESSION:
             made = [Output("value", FLOAT)]

@@ -102,7 +102,7 @@ class TextClassifier(Pipeline):
     @property
     def labels(self) -> tuple[str, ...]:
         """C labels in the order of the probabilities; () for a regression."""
-        return () if self.kind.head.problem == REGRESSION else label_names(self.kind.head)
+        return label_names(self.kind.head)
 
     def fit(
         self,

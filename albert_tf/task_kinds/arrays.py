@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import REGRESSION, HeadConfig
 
 NO_LABEL = -1  # in place of a label's number
 
@@ -22,7 +22,9 @@ def model_inputs(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def label_names(head: HeadConfig) -> tuple[str, ...]:
-    """The labels of a head in order; one without names has "0", "1" and so on."""
+    """The labels of a head in order; one without names has "0", "1" and so on, and a regression has none."""
+    if head.problem == REGRESSION:
+        return ()
     return head.labels or tuple(map(str, range(head.num_labels or 0)))
 
 
