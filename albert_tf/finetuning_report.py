@@ -106,14 +106,14 @@ def scores_table(scores: Scores) -> list[str]:
 
 
 def summary_table(summary: Summary) -> list[str]:
-    """A line for each score with its statistics over the seeds, percents."""
+    """A line for each score with its statistics over the seeds that have it, percents."""
     names = ("median", "mean", "std", "min", "max")
     rows = [
-        (split, metric, *(shown(metric, statistics[name]) for name in names))
+        (split, metric, *(shown(metric, statistics[name]) for name in names), str(statistics["seeds"]))
         for split, of in summary.items()
         for metric, statistics in of.items()
     ]
-    return _table([("split", "metric", *names), *rows])
+    return _table([("split", "metric", *names, "seeds"), *rows])
 
 
 def shown(metric: str, value: float) -> str:

@@ -19,7 +19,7 @@ import tensorflow as tf
 from albert_tf import finetuning_history, finetuning_run, storage, task_model
 from albert_tf.finetuning_run import PREDICTIONS, REPORT, Job
 
-Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic
+Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic, and how many seeds
 
 
 def seed_directory(output_dir: str, seed: int) -> str:
@@ -71,13 +71,18 @@ def best_seed(reports: Mapping[int, Mapping[str, Any]], split: str | None, metri
 
 
 def summary(scores: Sequence[Mapping[str, Mapping[str, float]]]) -> Summary:
-    """Median, mean, standard deviation (of a sample), least and largest of each score over the runs."""
+    """Median, mean, standard deviation (of a sample), least and largest of each score over the runs that have it.
+
+    Under `seeds` stands how many these are: a type of entities that is neither in a split nor predicted has no score.
+    """
     result: Summary = {}
-    for split, metrics in scores[0].items():
+    for split in dict.fromkeys(split for of_run in scores for split in of_run):
         result[split] = {}
-        for metric in metrics:
-            values = np.array([of_run[split][metric] for of_run in scores], np.float64)
+        of_split = [of_run[split] for of_run in scores if split in of_run]
+        for metric in dict.fromkeys(metric for found in of_split for metric in found):
+            values = np.array([found[metric] for found in of_split if metric in found], np.float64)
             result[split][metric] = {
+                "seeds": len(values),
                 "median": float(np.median(values)),
                 "mean": float(values.mean()),
                 "std": float(values.std(ddof=1)) if len(values) > 1 else 0.0,

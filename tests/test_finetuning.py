@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tensorflow as tf
 from albert_tf import (
     finetuning_data,
     finetuning_history,
+    finetuning_report,
     finetuning_run,
     finetuning_seeds,
     finetuning_step,
@@ -264,7 +266,7 @@ def test_files_of_a_head_without_names_have_a_column_for_each_label(tmp_path):
     data = [finetuning_run.Data(split, features([4]))]
     scores, files = finetuning_run.evaluate(find_task("sst-2"), kind, answers, data, str(tmp_path))
     assert scores["dev"]["accuracy"] == 1.0
-    table, page = (open(path, encoding="utf-8").read() for path in files["dev"][1:])
+    table, page = (pathlib.Path(path).read_text(encoding="utf-8") for path in files["dev"][1:])
     assert table == "id\tprediction\t0\t1\n0\t1\t0.125000\t0.875000\n"
     assert "probability of the gold one</span> 0.875" in page and "0.125" in page
 
@@ -272,9 +274,7 @@ def test_files_of_a_head_without_names_have_a_column_for_each_label(tmp_path):
 def test_a_head_without_names_is_for_tasks_whose_labels_are_numbers():
     nameless = HeadConfig("classifier", 2)
     run_finetuning.check_model("m", nameless, {}, find_task("sst-2"))
-    run_finetuning.check_model(
-        "m", HeadConfig("classifier", labels=("entailment", "not_entailment")), {}, find_task("rte")
-    )
+    run_finetuning.check_model("m", HeadConfig("classifier", labels=find_task("rte").labels), {}, find_task("rte"))
     with pytest.raises(InputError, match="m has no names for its 2 labels, and those of RTE are entailment, not_ent"):
         run_finetuning.check_model("m", nameless, {}, find_task("rte"))
     with pytest.raises(InputError, match="m has the labels 0, 1, 2, and those of SST-2 are 0, 1: give a model of this"):
@@ -291,6 +291,16 @@ def test_the_best_seed_has_the_best_score():
     reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, math.nan), (2, 0.1), (3, math.nan), (4, 0.2))}
     assert finetuning_seeds.best_seed(reports, "dev", "x") == 4
     assert finetuning_seeds.best_seed({1: reports[1], 3: reports[3]}, "dev", "x") == 1
+
+
+def test_a_score_that_some_seeds_lack_is_summed_up_over_the_others():
+    """The F1 of a type of entities that a seed alone predicts is there for that seed alone."""
+    runs = [{"dev": {"entity_f1": 0.5}}, {"dev": {"entity_f1": 0.75, "entity_f1/LOC": 0.25}}, {"dev": {"entity_f1": 1}}]
+    found = finetuning_seeds.summary(runs)["dev"]
+    assert found["entity_f1"] == {"seeds": 3, "median": 0.75, "mean": 0.75, "std": 0.25, "min": 0.5, "max": 1.0}
+    assert found["entity_f1/LOC"] == {"seeds": 1, "median": 0.25, "mean": 0.25, "std": 0.0, "min": 0.25, "max": 0.25}
+    table = [line.split() for line in finetuning_report.summary_table({"dev": found})]
+    assert table[0][-2:] == ["max", "seeds"] and table[1][-2:] == ["100.00", "3"] and table[2][-2:] == ["25.00", "1"]
 
 
 # Splits
