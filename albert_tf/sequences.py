@@ -143,6 +143,18 @@ def check_length(max_seq_length: int, least: int) -> int:
     return max_seq_length
 
 
+def check_positions(max_seq_length: int, positions: int) -> None:
+    """Refuses a length that the model has no positions for.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    if max_seq_length > positions:
+        raise InputError(
+            f"max_seq_length is {max_seq_length}, but the model has {positions} positions: give at most that many"
+        )
+
+
 def warn_of_short_pairs(max_seq_length: int) -> tuple[str, ...]:
     """Warns of a length that hardly holds a pair: the value of a smoke test that was never set right.
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from albert_tf import keras_classes, storage
+from albert_tf import keras_classes, sequences, storage
 from albert_tf.config import CONFIG_FILE
 from albert_tf.errors import InputError
 from albert_tf.formats import portable
@@ -89,7 +89,8 @@ def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:
         **changes: settings of the kind of task in place of those in task.json.
 
     Raises:
-        InputError: no model is there, it has no head for a task, no vocabulary, or not the weights of its head.
+        InputError: no model is there, it has no head for a task, no vocabulary, not the weights of its head, or fewer
+            positions than `max_seq_length`.
     """
     given = os.fspath(path)
     directory = find(given)
@@ -103,12 +104,14 @@ def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:
         )
     if checkpoint.config is None:
         raise InputError(f"{given} does not tell the sizes of its model: put its {CONFIG_FILE} beside it")
+    positions = checkpoint.config.max_position_embeddings
+    settings = {"max_seq_length": min(LONGEST, positions), **about.get("settings", {}), **changes}
+    kind = catalogue.kind_from_settings(head, settings)
+    sequences.check_positions(kind.settings["max_seq_length"], positions)
     model = model_class(head).from_checkpoint(checkpoint, head, checkpoint.config)
     if model.load_report.missing:
         raise NoHead(f"{given} has no {next(iter(model.load_report.missing))}: its head was never trained")
     if model.vocabulary is None:
         raise InputError(f"{given} has no vocabulary: albert_tf.convert with --vocabulary puts one beside a model")
     tokenizer = model.vocabulary.tokenizer()
-    longest = {"max_seq_length": min(LONGEST, model.config.max_position_embeddings)}
-    kind = catalogue.kind_from_settings(head, {**longest, **about.get("settings", {}), **changes})
     return TaskModel(model, tokenizer, kind, {key: value for key, value in about.items() if key != "settings"})

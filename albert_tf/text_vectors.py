@@ -47,16 +47,6 @@ def check_pooling(pooling: str) -> None:
         raise InputError(f"the pooling is {pooling!r}, but must be one of {', '.join(POOLINGS)}")
 
 
-def check_positions(max_seq_length: int, positions: int) -> None:
-    """Refuses a length that the model has no positions for.
-
-    Raises:
-        InputError: there are fewer.
-    """
-    if max_seq_length > positions:
-        raise InputError(f"max_seq_length is {max_seq_length}, but the model has {positions} positions")
-
-
 class TextVectors:
     """Makes vectors with one function.
 
@@ -124,7 +114,7 @@ class TextVectors:
             max_seq_length=max_seq_length,
             batch_size=batch_size,
         )
-        check_positions(max_seq_length, model.config.max_position_embeddings)
+        sequences.check_positions(max_seq_length, model.config.max_position_embeddings)
         return made
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> np.ndarray:

@@ -253,6 +253,7 @@ def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file
         (["--columns=text=3"], "there is no column '3' for text"),
         (["--pooling=mean"], "--pooling is for vectors"),
         (["--model=nowhere"], "nowhere"),
+        (["--max_seq_length=1024"], "max_seq_length is 1024, but the model has 32 positions"),
     ],
 )
 def test_wrong_arguments(model, tmp_path, arguments, message):

@@ -107,6 +107,8 @@ def test_settings_are_those_of_the_export_or_given(directory, tmp_path):
         for given in ({}, {"max_seq_length": 5})
     ]
     assert SETTINGS["AlbertForSequenceClassification"]["max_seq_length"] == 20 and 1 <= cut[0] < cut[1]
+    with pytest.raises(InputError, match="max_seq_length is 9999, but the model has"):
+        loading.load_answerer(str(tmp_path), max_seq_length=9999)
 
 
 def encoder(tmp_path, model_class: str = "AlbertModel"):

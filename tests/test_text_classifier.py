@@ -234,8 +234,12 @@ def test_the_recipe_decides_what_is_not_said(encoder):
 
 def test_what_does_not_fit_is_refused(encoder, trained, tmp_path):
     classifier, load = trained[0], albert_tf.TextClassifier.from_pretrained
+    classifier.save(tmp_path / "kept")
     with pytest.raises(InputError, match="no head for a task.*TextClassifier.*labels="):
         load(encoder)
+    for begin in (lambda **more: load(encoder, labels=LABELS, **more), lambda **more: load(tmp_path / "kept", **more)):
+        with pytest.raises(InputError, match="max_seq_length is 1024, but the model has 32 positions"):
+            begin(max_seq_length=1024)
     with pytest.raises(InputError, match="labels is the string 'ab'"):
         load(encoder, labels="ab")
     with pytest.raises(InputError, match="a regression has no labels"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import packing, task_file, text_vectors
+from albert_tf import packing, sequences, task_file, text_vectors
 from albert_tf.answering.answerer import Answerer
 from albert_tf.answering.pretrained_answerers import VectorAnswerer
 from albert_tf.answering.task_answerers import CLASSES
@@ -53,7 +53,8 @@ def load(found: Found, *, batch_size: int, **settings: Any) -> Answerer:
         **settings: of the kind of task in place of those in task.json.
 
     Raises:
-        InputError: it has another head or no vocabulary, or the runtime is not installed.
+        InputError: it has another head or no vocabulary, the length is beyond the model's positions, or the runtime is
+            not installed.
     """
     directory = found.directory
     head = HeadConfig.read(directory)
@@ -63,6 +64,7 @@ def load(found: Found, *, batch_size: int, **settings: Any) -> Answerer:
         raise InputError(f"{directory} is an export with the head {head.kind}: give the model it is made of")
     about = task_file.read_about(directory)
     kind = catalogue.kind_from_settings(head, {**about["settings"], **settings})
+    sequences.check_positions(kind.settings["max_seq_length"], _config(directory).max_position_embeddings)
     function, is_packed = _function(found)
     predictor = FilePredictor(kind, function, None if is_packed else batch_size)
     return CLASSES[head.kind](_tokenizer(directory), kind, about, predictor)
@@ -89,7 +91,7 @@ def load_vectors(
         raise InputError(
             f"{directory} is an export with the head {head.kind}, which gives no vectors: give the model it is made of"
         )
-    config = AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
+    config = _config(directory)
     function, is_packed = _function(found)
     needed = "pooled_output" if pooling == text_vectors.POOLED else "sequence_output"
 
@@ -101,7 +103,7 @@ def load_vectors(
 
     positions = config.max_position_embeddings
     length = max_seq_length or min(text_vectors.LONGEST, positions)
-    text_vectors.check_positions(length, positions)
+    sequences.check_positions(length, positions)
     return TextVectors(
         vectors,
         _tokenizer(directory),
@@ -117,6 +119,10 @@ def _function(found: Found) -> tuple[Any, bool]:
     function = runtime.function(os.path.join(found.directory, runtime.file))
     is_packed = getattr(function, "is_packed", False)
     return (packing.of_padded(function) if is_packed else function), is_packed
+
+
+def _config(directory: str) -> AlbertConfig:
+    return AlbertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
 
 
 def _tokenizer(directory: str) -> Tokenizer:

@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import tensorflow as tf
 
-from albert_tf import stack
+from albert_tf import sequences, stack
 from albert_tf.errors import InputError
 from albert_tf.exporting import encoder
 from albert_tf.exporting.catalogue import SIGNATURES
@@ -87,8 +87,7 @@ def make_parts(
     positions = model.config.max_position_embeddings
     settings = dict(kind.settings) if kind else {}
     length = max_seq_length or min(settings.get("max_seq_length") or _LONGEST, positions)
-    if length > positions:
-        raise InputError(f"max_seq_length is {length}, but the model has {positions} positions: give at most that")
+    sequences.check_positions(length, positions)
     if model.head.kind in task_kinds.CLASSES:
         kind = task_kinds.kind_from_settings(model.head, {**settings, "max_seq_length": length})
     return Parts(model, tokenizer, kind, max_seq_length=length, pairs=pairs, top_k=top_k)

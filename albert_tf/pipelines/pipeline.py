@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import finetuning_source, metrics, optimization, task_model
+from albert_tf import finetuning_source, metrics, optimization, sequences, task_model
 from albert_tf.batches import Batches, bucket_lengths
 from albert_tf.distribution import fitting_batch, per_replica_batch
 from albert_tf.errors import InputError
@@ -84,7 +84,8 @@ class Pipeline:
         """An object that has yet to learn: the encoder of any ALBERT, its head too where that is the very same.
 
         Raises:
-            InputError: nothing can be read there, or it does not tell its sizes or its vocabulary.
+            InputError: nothing can be read there, it does not tell its sizes or its vocabulary, or it has fewer
+                positions than `max_seq_length`.
         """
         given = os.fspath(path)
         checkpoint = read_checkpoint(task_model.find(given) or given)
@@ -96,9 +97,10 @@ class Pipeline:
             tokenizer = checkpoint.vocabulary.tokenizer()
         tokenizer.check_config(checkpoint.config.vocab_size)
         recipe = find_recipe(cls.recipe_name, checkpoint.config)
+        kind = catalogue.kind_from_settings(head, {"max_seq_length": recipe.max_seq_length, **settings})
+        sequences.check_positions(kind.settings["max_seq_length"], checkpoint.config.max_position_embeddings)
         source = finetuning_source.Source(checkpoint.config, tokenizer, checkpoint)
         model = finetuning_source.make_model(source, head, recipe.config(checkpoint.config))
-        kind = catalogue.kind_from_settings(head, {"max_seq_length": recipe.max_seq_length, **settings})
         return cls(model, tokenizer, kind)
 
     def compile(
