@@ -382,6 +382,31 @@ def test_faults_of_choices_are_told(read, row, columns, message):
         read("a.tsv", CHOICE_HEADER + row + "\n", choice_file_task(columns))
 
 
+def test_a_column_that_is_named_is_nothing_else(read):
+    content = "text\tchoice_1\tchoice_2\tchoice_3\tlabel\nQ?\tx\ty\tz\t0\n"
+    (example,) = read("a.tsv", content, choice_file_task(ChoiceColumns(question="text")))
+    assert (example.passage, example.question, example.choices) == ("", "Q?", ("x", "y", "z"))
+    (example,) = read("a.tsv", content, choice_file_task(ChoiceColumns(question="text", passage="choice_3")))
+    assert (example.passage, example.question, example.choices) == ("z", "Q?", ("x", "y"))
+    content = "premise\ttext\tlabel\na\tb\tc\n"
+    assert values(read("a.tsv", content, text_file_task(Columns(text_b="text")))) == [("a", "b", "c")]
+    assert values(read("a.tsv", "class\ttext\na\tb\n", text_file_task(Columns("class")))) == [("a", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (text_file_task(Columns("one", label="one")), "column 'one' is named twice, by --text_column and --label"),
+        (text_file_task(Columns("one", "2", label="5")), "column 'one' is named twice, by --text_column and --text_b"),
+        (choice_file_task(ChoiceColumns(("one", "one"))), "column 'one' is named twice, by --choice_columns: each"),
+        (choice_file_task(ChoiceColumns(CHOICES.choices, label="three")), "by --choice_columns and --label_column"),
+    ],
+)  # fmt: skip
+def test_one_column_cannot_be_two_things(read, task, message):
+    with pytest.raises(InputError, match=message):
+        read("a.tsv", CHOICE_HEADER + "P.\tQ?\tx\ty\tz\t0\n", task)
+
+
 CHOICES_BY_USUAL_NAMES = {
     "list.jsonl": '{"question": "Q?", "Options": ["x", "y"], "answer": "B"}',
     "entries.json": '[\n{"question": "Q?", "choices": ["x", "y"], "label": 1}\n]',

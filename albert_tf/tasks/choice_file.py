@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 from albert_tf.errors import InputError
 from albert_tf.json_text import shown
@@ -68,22 +68,7 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
     given = [*columns.choices, *(column for column in others if column is not None)]
     usual = (*PASSAGE_NAMES, *QUESTION_NAMES, *_LABEL)
     table = tables.read_table(path, columns.has_header, usual, given, _ID)
-    if not columns.choices:
-        columns = dataclasses.replace(columns, choices=_named_choices(table))
-    places = [table.find(column, "a choice") for column in columns.choices]
-    passage, question = (
-        table.find_optional(None, names) if column is None else table.find(column, what)
-        for column, names, what in (
-            (columns.passage, PASSAGE_NAMES, "the passage"),
-            (columns.question, QUESTION_NAMES, "the question"),
-        )
-    )
-    if passage is None and question is None:
-        raise InputError(
-            f"{path} has neither a passage nor a question ({table.shown_names}): name the column of one of them "
-            "(--passage_column, --question_column)"
-        )
-    label, identifier = table.find_optional(columns.label, _LABEL), table.find_optional(columns.id, _ID)
+    places, passage, question, label, identifier = _find(table, columns)
     if described is not None:
         names = [f"choice {letter}" for letter in LETTERS[: len(places)]] if len(places) > 1 else ["list of choices"]
         uses = {"passage": passage, "question": question, **dict(zip(names, places)), "label": label, "id": identifier}
@@ -93,6 +78,8 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
     passages, questions = (
         [""] * len(table.lines) if column is None else table.texts(column) for column in (passage, question)
     )
+    if not columns.choices:
+        columns = dataclasses.replace(columns, choices=tuple((table.names or ())[at] for at in places))
     examples: list[Example] = []
     with_numbers: list[Line] = []
     for number, line in enumerate(table.lines):
@@ -136,18 +123,20 @@ def choice_file_task(columns: ChoiceColumns) -> Task:
     )
 
 
-def usual_choices(row: Mapping[str, Any]) -> tuple[str, ...]:
+def usual_choices(row: Mapping[str, Any], taken: Collection[str] = ()) -> tuple[str, ...]:
     """The columns that hold choices by their names, in order; () where there are none, or one alone.
 
     Args:
         row: a row of the file: each column's name, as it stands there, and what is under it.
+        taken: names of columns that are something else.
     """
-    for name, value in row.items():
-        if name.lower() in _LISTS and isinstance(value, list):
+    free = [name for name in row if name not in taken]
+    for name in free:
+        if name.lower() in _LISTS and isinstance(row[name], list):
             return (name,)
     series: dict[str, dict[int, str]] = {}
     is_about_something = any(name.lower() in (*PASSAGE_NAMES, *QUESTION_NAMES) for name in row)
-    for name in row:
+    for name in free:
         match = _ONE_OF_SEVERAL.fullmatch(name.lower())
         if match:
             is_number = match[2].isdecimal()
@@ -162,19 +151,60 @@ def usual_choices(row: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _named_choices(table: Table) -> tuple[str, ...]:
+class _Found(NamedTuple):
+    choices: Sequence[int]
+    passage: int | None
+    question: int | None
+    label: int | None
+    id: int | None
+
+
+def _find(table: Table, columns: ChoiceColumns) -> _Found:
+    """The positions of the columns: those asked for, else by usual names among the others."""
+    choices = [table.find(column, "a choice") for column in columns.choices]
+    passage, question = (
+        None if column is None else table.find(column, what)
+        for column, what in ((columns.passage, "the passage"), (columns.question, "the question"))
+    )
+    label, identifier = (
+        None if column is None else table.find_optional(column, ()) for column in (columns.label, columns.id)
+    )
+    asked = {"passage_column": passage, "question_column": question, "label_column": label, "id_column": identifier}
+    table.check_apart([*(("choice_columns", column) for column in choices), *asked.items()])
+    if not choices:
+        choices = _named_choices(table, tuple(asked.values()))
+    taken = (*choices, *asked.values())
+    if passage is None:
+        passage = table.find_optional(None, PASSAGE_NAMES, taken)
+    if question is None:
+        question = table.find_optional(None, QUESTION_NAMES, taken)
+    if passage is None and question is None:
+        raise InputError(
+            f"{table.path} has neither a passage nor a question ({table.shown_names}): name the column of one of them "
+            "(--passage_column, --question_column)"
+        )
+    if columns.label is None:
+        label = table.find_optional(None, _LABEL, taken)
+    if columns.id is None:
+        identifier = table.find_optional(None, _ID, taken)
+    return _Found(choices, passage, question, label, identifier)
+
+
+def _named_choices(table: Table, taken: Collection[int | None]) -> list[int]:
     """The columns of choices by their names.
 
     Raises:
-        InputError: there are none.
+        InputError: there are none, or one of the names is there twice.
     """
-    found = usual_choices(dict(zip(table.names or (), table.lines[0].cells)))
+    names = table.names or ()
+    row = dict(zip(names, table.lines[0].cells))
+    found = usual_choices(row, [name for column, name in enumerate(names) if column in taken])
     if not found:
         raise InputError(
             f"{table.path} has no columns of choices with usual names, such as choice_1 and choice_2 "
             f"({table.shown_names}): name two or more (--choice_columns), or one that holds a JSON list"
         )
-    return found
+    return [table.find(name, "a choice") for name in found]
 
 
 def _choices(line: Line, places: Sequence[int]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from absl import logging
@@ -82,8 +82,15 @@ class Table:
             "give a name of the header, or a number counted from 0"
         )
 
-    def find_optional(self, column: Column | None, usual: Sequence[str]) -> int | None:
+    def find_optional(
+        self, column: Column | None, usual: Sequence[str], taken: Collection[int | None] = ()
+    ) -> int | None:
         """The position of a column that need not be there: of the one asked for, or else of one with a usual name.
+
+        Args:
+            column: as for `find`; None where none is asked for.
+            usual: names in lower case, the most usual first.
+            taken: positions of columns that are something else, whatever their names are.
 
         Raises:
             InputError: the name is there twice.
@@ -91,7 +98,27 @@ class Table:
         if column is not None:
             is_there = column in (self.names or ()) or (str(column).isdecimal() and int(column) < self.width)
             return self.find(column, "") if is_there else None
-        return rows.find_column(self.names or (), usual, place(self.path, 1))
+        free = ["" if at in taken else name for at, name in enumerate(self.names or ())]
+        return rows.find_column(free, usual, place(self.path, 1))
+
+    def check_apart(self, asked: Iterable[tuple[str, int | None]]) -> None:
+        """Refuses one column for two uses.
+
+        Args:
+            asked: name of the flag and position of each column that is asked for; None where it is not there.
+
+        Raises:
+            InputError: two have the same position.
+        """
+        flags: dict[int, str] = {}
+        for flag, column in asked:
+            if column is None:
+                continue
+            if column in flags:
+                both = " and ".join(dict.fromkeys(f"--{name}" for name in (flags[column], flag)))
+                name = column if self.names is None else repr(self.names[column])
+                raise InputError(f"{self.path}: column {name} is named twice, by {both}: each needs one of its own")
+            flags[column] = flag
 
     def texts(self, column: int) -> list[str]:
         """The texts in a column, with a warning that counts numbers.

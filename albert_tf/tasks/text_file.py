@@ -162,21 +162,25 @@ class _Found:
 
 def _find(table: Table, columns: Columns) -> _Found:
     """The positions of the columns: those asked for, else by usual names, else by order."""
-    label = table.find_optional(columns.label, _LABEL)
-    identifier = None if columns.id is None else table.find(columns.id, "the id")
-    if identifier is None:
-        identifier = table.find_optional(None, ID_NAMES)
-    if columns.text_a is not None:
-        text_b = None if columns.text_b is None else table.find(columns.text_b, "the second text")
-        return _Found(table.find(columns.text_a, "the text"), text_b, label, identifier)
-    usual = table.find_optional(None, TEXT_NAMES)
-    text_b = (
-        table.find_optional(None, SECOND_TEXT_NAMES)
-        if columns.text_b is None
-        else table.find(columns.text_b, "the second text")
+    text_a, text_b, identifier = (
+        None if column is None else table.find(column, what)
+        for column, what in ((columns.text_a, "the text"), (columns.text_b, "the second text"), (columns.id, "the id"))
     )
-    if usual is not None:
-        return _Found(usual, text_b, label, identifier)
+    label = None if columns.label is None else table.find_optional(columns.label, _LABEL)
+    asked = {"text_column": text_a, "text_b_column": text_b, "label_column": label, "id_column": identifier}
+    table.check_apart(asked.items())
+    taken = tuple(asked.values())
+    if columns.label is None:
+        label = table.find_optional(None, _LABEL, taken)
+    if columns.id is None:
+        identifier = table.find_optional(None, ID_NAMES, taken)
+    if text_a is not None:
+        return _Found(text_a, text_b, label, identifier)
+    if text_b is None:
+        text_b = table.find_optional(None, SECOND_TEXT_NAMES, taken)
+    text_a = table.find_optional(None, TEXT_NAMES, taken)
+    if text_a is not None:
+        return _Found(text_a, text_b, label, identifier)
     others = [column for column in range(table.width) if column not in (label, identifier, text_b)]
     if label is None and columns.label is None and len(others) > 1:
         label = others.pop()
