@@ -54,7 +54,8 @@ def define_data_flags() -> None:
     flags.DEFINE_integer(
         "first_choice_label",
         None,
-        "Own files with choices: the number of the first choice where labels are numbers; by default 0.",
+        "Own files with choices: the number of the first choice where labels are numbers, by default 0; given, it also "
+        "says that they are numbers where they could be choices' texts too.",
         lower_bound=0,
         upper_bound=1,
     )

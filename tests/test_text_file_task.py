@@ -382,6 +382,38 @@ def test_faults_of_choices_are_told(read, row, columns, message):
         read("a.tsv", CHOICE_HEADER + row + "\n", choice_file_task(columns))
 
 
+EVEN = ["2", "4", "6"]
+WORDS = ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "indices"),
+    [
+        ([(EVEN, "4"), (EVEN, "2")], [1, 0]),  # there is no choice 4, so these are texts
+        ([(EVEN, "2"), (WORDS, "1")], [2, 1]),  # "1" is no text, so these are numbers
+        ([(EVEN, 2), (WORDS, 1)], [2, 1]),
+        ([(["B", "A"], "A"), (WORDS, "C")], [0, 2]),
+        ([(["B", "A"], "A"), (WORDS, "z")], [1, 2]),
+        ([(WORDS, "1"), (WORDS, "z"), (["1", "1"], "1")], [1, 2, 1]),  # each has one meaning, or two that are equal
+    ],
+)
+def test_labels_that_can_be_numbers_or_texts_are_as_the_others(read, rows, indices):
+    content = "".join(json.dumps({"question": "Q?", "choices": of, "label": label}) + "\n" for of, label in rows)
+    assert [example.label for example in read("a.jsonl", content, choice_file_task(ANY))] == indices
+
+
+@pytest.mark.parametrize("more", ["", "Q?\t4\tx\ty\t4\nQ?\tx\ty\tz\t1\n"])
+def test_labels_that_can_be_numbers_or_texts_are_refused_where_nothing_tells(read, more):
+    content = "question\tA\tB\tC\tlabel\nQ?\t1\t3\t5\t1\n" + more
+    with pytest.raises(
+        InputError, match='a.tsv, line 2: the right choice is "1", which names choice B and .* choice A'
+    ):
+        read("a.tsv", content, choice_file_task(ANY))
+    assert read("a.tsv", content, choice_file_task(ChoiceColumns(first_label=0)))[0].label == 1
+    with pytest.raises(InputError, match="must be 0 or 1"):
+        choice_file_task(ChoiceColumns(first_label=2))
+
+
 def test_a_column_that_is_named_is_nothing_else(read):
     content = "text\tchoice_1\tchoice_2\tchoice_3\tlabel\nQ?\tx\ty\tz\t0\n"
     (example,) = read("a.tsv", content, choice_file_task(ChoiceColumns(question="text")))

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from albert_tf.errors import InputError
 from albert_tf.json_text import shown
-from albert_tf.tasks import rows, tables
+from albert_tf.tasks import choice_labels, rows, tables
+from albert_tf.tasks.choice_labels import Labelled
 from albert_tf.tasks.examples import ChoiceExample, Example
 from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.tables import Column, Line, Table
@@ -39,7 +40,8 @@ class ChoiceColumns:
         passage, question: what the choices are about; one of them may be missing.
         label: the right choice as a letter ("A") or a number, as the name of its column, or as its text.
         id: of an identifier; else rows are numbered from 0.
-        first_label: the number of the first choice, 0 or 1.
+        first_label: the number of the first choice, 0 or 1, which also says that labels are numbers where they can be;
+            None: 0, and see `choice_labels.indices` for labels that can be texts too.
         has_header: whether the first line names the columns; None finds out.
     """
 
@@ -48,7 +50,7 @@ class ChoiceColumns:
     question: Column | None = None
     label: Column | None = None
     id: Column | None = None
-    first_label: int = 0
+    first_label: int | None = None
     has_header: bool | None = None
 
 
@@ -62,7 +64,7 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
 
     Raises:
         InputError: a column is not there, a cell is no text, a question has fewer than two choices, or the label is
-            none of them; the message names file and line.
+            none of them, or can be one of two; the message names file and line.
     """
     others = (columns.passage, columns.question, columns.label, columns.id)
     given = [*columns.choices, *(column for column in others if column is not None)]
@@ -78,27 +80,33 @@ def read_choices(path: str, columns: ChoiceColumns, described: MutableMapping[st
     passages, questions = (
         [""] * len(table.lines) if column is None else table.texts(column) for column in (passage, question)
     )
-    if not columns.choices:
-        columns = dataclasses.replace(columns, choices=tuple((table.names or ())[at] for at in places))
-    examples: list[Example] = []
+    choices: list[tuple[str, ...]] = []
     with_numbers: list[Line] = []
-    for number, line in enumerate(table.lines):
+    for line in table.lines:
         values = _choices(line, places)
-        choices = tuple(tables.text_of(value, line.place) for value in values)
-        if choices != values:
+        choices.append(tuple(tables.text_of(value, line.place) for value in values))
+        if choices[-1] != values:
             with_numbers.append(line)
-        examples.append(
+    labels: list[int | None] = [None] * len(choices)
+    if label is not None:
+        given_labels = [Labelled(line.cells[label], of, line.place) for line, of in zip(table.lines, choices)]
+        names = [] if table.names is None else [table.names[at] for at in places]
+        labels = choice_labels.indices(given_labels, names, columns.first_label)
+    tables.warn_of_numbers(path, with_numbers)
+    return rows.checked(
+        path,
+        [
             ChoiceExample(
                 id=line.identifier(identifier, number),
                 passage=passages[number],
                 question=questions[number],
-                choices=choices,
-                label=None if label is None else _label(line.cells[label], choices, columns, line.place),
+                choices=choices[number],
+                label=labels[number],
                 place=line.place,
             )
-        )
-    tables.warn_of_numbers(path, with_numbers)
-    return rows.checked(path, examples)
+            for number, line in enumerate(table.lines)
+        ],
+    )
 
 
 def choice_file_task(columns: ChoiceColumns) -> Task:
@@ -107,7 +115,7 @@ def choice_file_task(columns: ChoiceColumns) -> Task:
     Raises:
         InputError: `first_label` is neither 0 nor 1.
     """
-    if columns.first_label not in (0, 1):
+    if columns.first_label not in (None, 0, 1):
         raise InputError(f"the first choice has the number {columns.first_label}, but it must be 0 or 1")
     described: dict[str, str] = {}
     return Task(
@@ -220,22 +228,3 @@ def _choices(line: Line, places: Sequence[int]) -> tuple[Any, ...]:
             f"{shown(values)}"
         )
     return tuple(values)
-
-
-def _label(value: Any, choices: Sequence[str], columns: ChoiceColumns, place: str) -> int:
-    """The index of the right choice."""
-    text = str(value).strip()
-    names = [str(column) for column in columns.choices]
-    index = int(text) - columns.first_label if text.isdecimal() else LETTERS.find(text) if len(text) == 1 else -1
-    if not 0 <= index < len(choices) and text in names and len(names) == len(choices):
-        index = names.index(text)
-    if not 0 <= index < len(choices) and str(value) in choices:
-        index = list(choices).index(str(value))
-    if not 0 <= index < len(choices):
-        first, last = columns.first_label, columns.first_label + len(choices) - 1
-        raise InputError(
-            f"{place}: the right choice is {shown(value)}, but must be a letter from A to {LETTERS[len(choices) - 1]}, "
-            f"a number from {first} to {last} (--first_choice_label says where they begin), the name of a choice's "
-            "column, or a choice's text"
-        )
-    return index

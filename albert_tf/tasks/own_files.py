@@ -38,7 +38,7 @@ def choice_task(columns: Mapping[str, Any]) -> Task:
             question=columns.get("question_column"),
             label=columns.get("label_column"),
             id=columns.get("id_column"),
-            first_label=columns.get("first_choice_label", 0),
+            first_label=columns.get("first_choice_label"),
             has_header=columns.get("has_header"),
         )
     )
