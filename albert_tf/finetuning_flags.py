@@ -90,7 +90,7 @@ def define_model_flags() -> None:
     flags.DEFINE_bool("do_lower_case", None, "Lower-case texts; by default as told beside the vocabulary.")
     flags.DEFINE_bool("keep_accents", None, "Keep accents; by default as told beside the vocabulary.")
     flags.DEFINE_integer("max_seq_length", None, "The most pieces of a sequence; longer texts are cut.", lower_bound=1)
-    flags.DEFINE_integer("doc_stride", None, "SQuAD: pieces between the beginnings of two windows.", lower_bound=1)
+    flags.DEFINE_integer("doc_stride", None, "SQuAD, taggers: pieces from one window to the next.", lower_bound=1)
     flags.DEFINE_integer("max_query_length", None, "SQuAD: the most pieces of a question.", lower_bound=1)
     flags.DEFINE_integer("max_answer_length", None, "SQuAD: the most pieces of an answer.", lower_bound=1)
     flags.DEFINE_integer("n_best_size", None, "SQuAD: answers kept of each question.", lower_bound=1)
