@@ -90,6 +90,7 @@ def test_a_no_break_space_is_part_of_a_word(read):
     [
         ("", CONLL, "is empty"),
         ("-DOCSTART- O\n\n", CONLL, "has no example"),
+        (" \n", CONLL, "has no example"),
         ("EU B-ORG\nrejects\n", CONLL, r"line 2 has 1 column\(s\), and the first word has 2"),
         ("EU B-ORG\n\nGerman JJ B-MISC\n", CONLL, r"line 3 has 3 column\(s\)"),
         ("EU\t\n", CONLL, "line 1: the tag in column -1 is empty"),

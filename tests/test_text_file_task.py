@@ -481,10 +481,16 @@ def test_other_names_are_no_choices(tmp_path, content):
     assert usual_choices(first_row(str(tmp_path / "a.csv"))) == ()
 
 
-@pytest.mark.parametrize("line", ['{"options": "x"}', '["x"]', "{", "x" * 200_000])
+@pytest.mark.parametrize("line", ['{"options": "x"}', '["x"]', "{", "x" * 200_000, "[]", " "])
 def test_json_without_lists_is_no_choices(tmp_path, line):
     (tmp_path / "a.jsonl").write_text(line)
     assert usual_choices(first_row(str(tmp_path / "a.jsonl"))) == ()
+
+
+@pytest.mark.parametrize("task", [TEXT_FILE, choice_file_task(ANY)])
+def test_an_empty_list_of_json_is_told(read, task):
+    with pytest.raises(InputError, match="a.json has no entries"):
+        read("a.json", "[]", task)
 
 
 def test_choices_need_columns_and_something_to_ask(read):

@@ -37,4 +37,5 @@ def _first_object(path: str, first_line: str) -> dict[str, Any]:
         value = json_text.parse(first_line)
         if isinstance(value, dict):
             return value
-    return {**json_records.read_records(path)[0].values}
+    records = json_records.read_records(path)
+    return {**records[0].values} if records else {}

@@ -98,7 +98,7 @@ def _refuse_other_forms(path: str, lines: Sequence[str]) -> None:
     """Refuses a file that would be read as words and tags, and cannot be meant so."""
     first = next((line for line in lines if line.strip()), "").strip()
     needed = "words and tags need one word a line, its tag behind a tab or a space, and a blank line between sentences"
-    if rows.ending(path) in rows.JSON or (first[0] in "[{" and _is_json(first, lines)):
+    if rows.ending(path) in rows.JSON or (first[:1] in ("[", "{") and _is_json(first, lines)):
         raise InputError(f"{path} is JSON, and {needed}")
     cells = _cells(first)
     if len(cells) > 1 and {cells[0].lower(), cells[-1].lower()} <= {*_NAMES_OF_COLUMNS}:
