@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 
 import pytest
 
@@ -82,9 +83,11 @@ def test_tables_with_a_header_with_the_label_at_either_end(read):
 def test_rows_without_a_majority_are_left_out_and_counted(read, caplog):
     undecided = '{"sentence1": "一", "sentence2": "二", "label": "-"}\n'
     with caplog.at_level("WARNING", logger="absl"):
-        examples = read("cmnli", undecided + undecided.replace("-", "neutral") + undecided, "train.json")
+        examples = read("cmnli", "\n" + undecided + undecided.replace("-", "neutral") + undecided, "train.json")
+        read("cmnli", f"[{undecided.replace('-', 'neutral')},\n\n{undecided}]", "dev.json")
     assert [example.label for example in examples] == ["neutral"]
-    assert "left out 2 row(s) with the label '-', the first in line 1" in caplog.text
+    assert re.search(r"left out 2 row\(s\) with the label '-', the first in .*train.json, line 2$", caplog.text, re.M)
+    assert re.search(r"left out 1 row\(s\) with the label '-', the first in .*dev.json, entry 2$", caplog.text, re.M)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,9 @@ def test_qqp_leaves_out_broken_rows_and_says_how_many(read, caplog):
         ("135", 'Is "it?', "Is it?", "1"),
     ]
     assert examples[1].place.endswith("line 5")
-    assert "left out 2 row(s) with missing or surplus columns, the first in line 3" in caplog.text
+    assert re.search(
+        r"left out 2 row\(s\) with missing or surplus columns, the first in .*, line 3$", caplog.text, re.M
+    )
 
 
 def test_qqp_test_rows_are_never_left_out(read):
@@ -155,7 +157,7 @@ def test_mnli_rows_without_a_majority_are_left_out_and_counted(read, caplog):
     with caplog.at_level("WARNING", logger="absl"):
         examples = read("mnli", lines(MNLI_TRAIN_HEADER, row + "-", row + "neutral"))
     assert len(examples) == 1
-    assert "left out 1 row(s) with the label '-', the first in line 2" in caplog.text
+    assert re.search(r"left out 1 row\(s\) with the label '-', the first in .*, line 2$", caplog.text, re.M)
 
 
 def test_sts_b_scores_are_numbers_from_0_to_5(read):

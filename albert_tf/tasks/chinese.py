@@ -57,7 +57,6 @@ class Layout:
 
 class _Raw(NamedTuple):
     place: str
-    line: int
     texts: Sequence[str]
     label: str | None
     id: str | None
@@ -71,11 +70,11 @@ def read(path: str, layout: Layout) -> list[Example]:
     """
     raws = _from_json(path, layout) if _is_json(path) else _from_table(path, layout)
     examples: list[Example] = []
-    undecided: list[int] = []
+    undecided: list[str] = []
     for raw in raws:
         label = None if raw.label is None else layout.label(raw.label)
         if raw.label == _UNDECIDED:
-            undecided.append(raw.line)
+            undecided.append(raw.place)
             continue
         if raw.label is not None and label is None:
             raise InputError(
@@ -99,7 +98,7 @@ def _is_json(path: str) -> bool:
 
 def _from_json(path: str, layout: Layout) -> Iterator[_Raw]:
     names = (_TEXT_A, _TEXT_B)[: layout.texts]
-    for line, record in enumerate(json_records.read_records(path), start=1):
+    for record in json_records.read_records(path):
         texts = []
         for group in names:
             key = next((name for name in group if name in record.values), group[0])
@@ -109,7 +108,6 @@ def _from_json(path: str, layout: Layout) -> Iterator[_Raw]:
             raise InputError(f"{record.place}: 'label' must be a text or a whole number, but is {shown(label)}")
         yield _Raw(
             record.place,
-            line,
             texts,
             None if label is None else str(label),
             None if identifier is None else str(identifier),
@@ -128,7 +126,6 @@ def _from_table(path: str, layout: Layout) -> Iterator[_Raw]:
         cells = row.cells
         yield _Raw(
             place(path, row.line),
-            row.line,
             [cells[column] for column in columns.texts],
             None if columns.label is None else cells[columns.label],
             None if columns.id is None else cells[columns.id],

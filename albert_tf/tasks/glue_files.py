@@ -55,16 +55,16 @@ def read(path: str, layout: Layout) -> list[Example]:
     header, *body = rows.read_rows(path)
     columns = _columns(header, path, layout)
     examples: list[Example] = []
-    broken: list[int] = []
-    undecided: list[int] = []
+    broken: list[str] = []
+    undecided: list[str] = []
     for row in body:
         if len(row.cells) != len(header.cells):
             if not layout.skips_broken or columns.label is None:
                 raise rows.wrong_width(path, row, len(header.cells))
-            broken.append(row.line)
+            broken.append(place(path, row.line))
             continue
         if columns.label is not None and layout.undecided and row.cells[columns.label].strip() == layout.undecided:
-            undecided.append(row.line)
+            undecided.append(place(path, row.line))
             continue
         examples.append(_example(row, len(examples), path, columns, layout))
     rows.warn_of_skipped(path, broken, "with missing or surplus columns")

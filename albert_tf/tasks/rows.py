@@ -242,10 +242,10 @@ def warn_of_repeated_ids(path: str, examples: Sequence[Example]) -> None:
         )
 
 
-def warn_of_skipped(path: str, lines: Sequence[int], why: str) -> None:
+def warn_of_skipped(path: str, places: Sequence[str], why: str) -> None:
     """Says once how many rows of a file were left out, and why."""
-    if lines:
-        logging.warning("%s: left out %d row(s) %s, the first in line %d", path, len(lines), why, lines[0])
+    if places:
+        logging.warning("%s: left out %d row(s) %s, the first in %s", path, len(places), why, places[0])
 
 
 def _texts(example: Example) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ def read_table(
     body = rows.read_csv(path) if rows.ending(path) == rows.CSV else rows.read_rows(path)
     width = len(body[0].cells) if body else 0
     if width > 1:  # in a file of texts alone an empty line is an empty text, so that predictions stay line by line
-        blank = [row.line for row in body if not any(row.cells)]
+        blank = [place(path, row.line) for row in body if not any(row.cells)]
         rows.warn_of_skipped(path, blank, "without content")
         body = [row for row in body if any(row.cells)]
     if not body:
