@@ -130,7 +130,9 @@ def _text(value: Any, place: str) -> str:
 
 def _choices(values: Any, place: str) -> tuple[str, ...]:
     if not isinstance(values, list) or not _LEAST_CHOICES <= len(values) <= len(LETTERS):
-        raise InputError(f"{place}: the options must be a list of at least {_LEAST_CHOICES} texts, not {shown(values)}")
+        raise InputError(
+            f"{place}: the options must be a list of {_LEAST_CHOICES} to {len(LETTERS)} texts, not {shown(values)}"
+        )
     return tuple(_text(value, place) for value in values)
 
 
