@@ -10,7 +10,7 @@ from absl import flags
 from albert_tf import finetuning_data, finetuning_flags, task_file
 from albert_tf.errors import InputError
 from albert_tf.finetuning_data import Split, kind_of_split
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, HeadConfig
 from albert_tf.tasks import catalogue, choice_file, file_head, own_files, text_file
 from albert_tf.tasks.task import TRAIN, Task
 
@@ -37,6 +37,11 @@ def find_task(to_do: frozenset[str]) -> Task:
     finetuning_flags.refuse_flags(
         _CHOICE_COLUMNS, "need choices, and no columns have usual names for them: give --choice_columns"
     )
+    if columns.get("problem_type") != MULTI_LABEL:
+        finetuning_flags.refuse_flags(
+            ["label_separator"],
+            f"is between the labels of a row that has several: give --problem_type={MULTI_LABEL} too",
+        )
     return own_files.text_task(columns)
 
 

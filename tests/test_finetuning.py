@@ -12,11 +12,13 @@ import tensorflow as tf
 
 from albert_tf import (
     finetuning_data,
+    finetuning_flags,
     finetuning_history,
     finetuning_report,
     finetuning_run,
     finetuning_seeds,
     finetuning_step,
+    job_flags,
     optimization,
     run_finetuning,
     training_log,
@@ -35,7 +37,7 @@ from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.examples import TextExample, TextPrediction
 from albert_tf.tasks.text_file import text_file_task
 from albert_tf.training_step import distribute
-from tests import logical_devices
+from tests import logical_devices, own_flags
 from tests import toy_tasks as toy
 
 ONE = tf.distribute.get_strategy()
@@ -244,6 +246,20 @@ def test_the_loss_of_a_guess_is_that_of_the_labels_alone():
     assert finetuning_history.guess_loss(HeadConfig("span"), windows) == pytest.approx(of_answers)
     expected = of_answers + 0.5 * math.log(2)
     assert finetuning_history.guess_loss(HeadConfig("answerable_span"), windows) == pytest.approx(expected)
+
+
+# Flags
+
+
+@pytest.mark.parametrize("name", ["squad1.1", "cmrc2018", "jsquad"])
+def test_a_threshold_of_no_answer_is_refused_where_there_always_is_one(monkeypatch, name):
+    values = own_flags.parsed(finetuning_flags, null_score_threshold=-1.5)
+    own_flags.use(monkeypatch, finetuning_flags, job_flags, values=values)
+    assert job_flags.settings_by_flags(find_task("squad2.0")) == {"null_threshold": -1.5}
+    with pytest.raises(InputError, match="--null_score_threshold have no effect on .* max_answer_length$"):
+        job_flags.settings_by_flags(find_task(name))
+    of_a_model = kind_from_settings(HeadConfig("span"), {"max_seq_length": 32, "null_threshold": None})
+    assert kind_from_settings(HeadConfig("span"), of_a_model.settings).settings == of_a_model.settings
 
 
 # A model that was fine-tuned elsewhere

@@ -614,6 +614,7 @@ def test_tags_of_columns(driver, flags, tmp_path):
         ({"model": ""}, ["--model is empty"]),
         ({"task": "glue"}, ["'glue'", "cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"]),
         ({"task": "cola", "text_column": "x"}, ["--text_column", "--task=text"]),
+        ({"label_separator": ";"}, ["--label_separator", "give --problem_type=multi_label_classification"]),
         ({"task": "mnli", "data_dir": "."}, ["./train.tsv", "./MNLI/train.tsv", "--train_file"]),
         ({"task": "mnli", "data_dir": ".", "do_eval": "true"}, ["./dev_matched.tsv", "--dev_file"]),
         ({"data_dir": "nowhere"}, ["nowhere"]),

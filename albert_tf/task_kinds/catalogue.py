@@ -22,6 +22,7 @@ CLASSES: Mapping[str, type] = {
     "span": AnswerKind,
     "answerable_span": AnswerKind,
 }
+_WITHOUT_EFFECT = {"span": ("null_threshold",)}  # of the settings that a class takes, by head
 
 
 def kind_of(task: Task, labels: Sequence[str] = (), *, max_seq_length: int, **settings: Any) -> TaskKind:
@@ -48,10 +49,11 @@ def kind_from_settings(head: HeadConfig, settings: Mapping[str, Any]) -> TaskKin
     """
     if head.kind not in CLASSES:
         raise InputError(f"a head of the kind {head.kind!r} is for no task: those for tasks are {', '.join(CLASSES)}")
-    known = settings_of(head.kind)
+    known = _parameters(head.kind)
     unknown = [name for name in settings if name not in known]
     if unknown:
-        raise InputError(f"{unknown[0]} is no setting of a task with the head {head.kind!r}: it has {', '.join(known)}")
+        names = ", ".join(settings_of(head.kind))
+        raise InputError(f"{unknown[0]} is no setting of a task with the head {head.kind!r}: it has {names}")
     made: TaskKind = CLASSES[head.kind](head, **settings)
     return made
 
@@ -62,5 +64,10 @@ def tuned(kind: TaskKind, scores: Mapping[str, float]) -> TaskKind:
 
 
 def settings_of(head_kind: str) -> tuple[str, ...]:
-    """The names of the settings that tasks with such a head have."""
+    """The names of the settings that decide something for tasks with such a head."""
+    return tuple(name for name in _parameters(head_kind) if name not in _WITHOUT_EFFECT.get(head_kind, ()))
+
+
+def _parameters(head_kind: str) -> tuple[str, ...]:
+    """The names of all settings that the kind's class takes."""
     return tuple(name for name in inspect.signature(CLASSES[head_kind]).parameters if name != "head")
