@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from absl import logging
 
 from albert_tf.errors import InputError
-from albert_tf.tasks.examples import Example, TextExample
+from albert_tf.tasks import rows
+from albert_tf.tasks.examples import Example, TagExample, TextExample
 from albert_tf.tasks.task import TRAIN, Task
 
 
@@ -126,6 +127,52 @@ def check_labels(task: Task, split: Split) -> None:
     raise InputError(
         f"{split.path} has no label in any row{said}, and without them {what}: give another file as --{kind}_file"
     )
+
+
+def without_placeholders(split: Split, labels: Sequence[str]) -> Split:
+    """The split; without labels where it is only predicted and none of them is one, as the -1 of GLUE's test files.
+
+    Args:
+        split: of any kind; one to train on or to score stays as it is.
+        labels: those of the model; () where it has none by name, as a regression.
+
+    Raises:
+        InputError: some labels are among those of the model and some are not.
+    """
+    if kind_of_split(split.name) != "test" or not labels:
+        return split
+    found = [pair for example in split.examples for pair in _labels_with_places(example)]
+    other = next(((label, place) for label, place in found if label not in labels), None)
+    if other is None:
+        return split
+    label, place = other
+    if any(label in labels for label, _ in found):
+        raise InputError(
+            f"{place}: the label is {label!r}, and the model has {rows.names(labels)}: a file to predict (--test_file) "
+            "needs no labels, but this one has some of the model's: correct the others, or take away all"
+        )
+    logging.warning(
+        "%s: no row has a label of the model (%s), the first has %r: they are taken for unknown, and not scored",
+        split.path,
+        rows.names(labels),
+        label,
+    )
+    return dataclasses.replace(split, examples=[_without_label(example) for example in split.examples])
+
+
+def _labels_with_places(example: Example) -> list[tuple[str, str]]:
+    if isinstance(example, TagExample) and example.tags is not None:
+        return list(zip(example.tags, example.word_places or [example.place] * len(example.tags)))
+    if isinstance(example, TextExample) and isinstance(example.label, (str, tuple)):
+        labels = (example.label,) if isinstance(example.label, str) else example.label
+        return [(label, example.place) for label in labels]
+    return []
+
+
+def _without_label(example: Example) -> Example:
+    if isinstance(example, TagExample):
+        return dataclasses.replace(example, tags=None)
+    return dataclasses.replace(example, label=None) if isinstance(example, TextExample) else example
 
 
 def check_pairs(split: Split, pairs: bool | None, model: str) -> None:

@@ -12,7 +12,7 @@ from absl import flags
 from albert_tf import config_files, finetuning_flags, storage, task_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
-from albert_tf.finetuning_data import Split, kind_of_split
+from albert_tf.finetuning_data import Split, kind_of_split, without_placeholders
 from albert_tf.tasks import recipes
 from albert_tf.tasks.recipes import Recipe
 from albert_tf.tasks.task import TRAIN, Task
@@ -71,7 +71,7 @@ def vocabulary_flags() -> VocabularyFlags:
 def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: tf.distribute.Strategy) -> Job:
     """All that is decided before the first step; it is printed."""
     from albert_tf import distribution, finetuning_report, weight_names
-    from albert_tf.finetuning_run import Data, Job
+    from albert_tf.finetuning_run import Job
     from albert_tf.task_kinds.catalogue import kind_of
     from albert_tf.tasks.labels import find_labels
 
@@ -96,7 +96,7 @@ def make_job(task: Task, source: Source, splits: Mapping[str, Split], strategy: 
         max_seq_length=checked_length(length, config),
         **kind_settings(task, recipe, sources),
     )
-    data = {name: Data(split, features_of(kind, split, source.tokenizer)) for name, split in splits.items()}
+    data = data_of(kind, splits, source.tokenizer)
     check_sequences(data[TRAIN])
     batch = chosen("train_batch_size", "train_batch_size", FLAGS.train_batch_size, "train_batch_size")
     rate = chosen("learning_rate", "learning_rate", FLAGS.learning_rate, "learning_rate")
@@ -168,6 +168,18 @@ def settings_by_flags(task: Task) -> dict[str, Any]:
         others, f"have no effect on {task.title}: the settings of its kind are {', '.join(known)}"
     )
     return {name: value for name, value in values.items() if value is not None}
+
+
+def data_of(kind: TaskKind, splits: Mapping[str, Split], tokenizer: Tokenizer) -> dict[str, Data]:
+    """The splits with their sequences; of those to predict, labels that stand for none are left out."""
+    from albert_tf.finetuning_run import Data
+    from albert_tf.task_kinds.arrays import label_names
+
+    data = {}
+    for name, given in splits.items():
+        split = without_placeholders(given, label_names(kind.head))
+        data[name] = Data(split, features_of(kind, split, tokenizer))
+    return data
 
 
 def features_of(kind: TaskKind, split: Split, tokenizer: Tokenizer) -> Any:

@@ -121,7 +121,6 @@ def _short(fingerprint: str) -> str:
 def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.Strategy) -> int:
     """Scores and predicts with the run's own model, or else with --model."""
     from albert_tf import finetuning_report, finetuning_run, predicting, task_model
-    from albert_tf.finetuning_run import Data
 
     path = task_model.find(FLAGS.output_dir) or FLAGS.model
     if not path:
@@ -143,10 +142,10 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
             print(f"columns of {split.path}: {task.columns[split.path]}")
     print(f"using the model in {path}" + (f" (--model={given} has no part in this)" if given else ""), flush=True)
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
-    data = [Data(split, job_flags.features_of(kind, split, tokenizer)) for split in splits.values()]
+    data = job_flags.data_of(kind, splits, tokenizer)
     storage.make_directory(FLAGS.output_dir)
     with output_lock.only_user(FLAGS.output_dir):
-        scores, files = finetuning_run.evaluate(task, kind, predictor, data, FLAGS.output_dir)
+        scores, files = finetuning_run.evaluate(task, kind, predictor, list(data.values()), FLAGS.output_dir)
     finetuning_report.print_use(scores, files)
     return 0
 

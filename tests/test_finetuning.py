@@ -34,7 +34,7 @@ from albert_tf.predicting import Predictor
 from albert_tf.task_kinds.catalogue import kind_from_settings
 from albert_tf.task_model import model_class
 from albert_tf.tasks.catalogue import find_task
-from albert_tf.tasks.examples import TextExample, TextPrediction
+from albert_tf.tasks.examples import ChoiceExample, TagExample, TextExample, TextPrediction
 from albert_tf.tasks.text_file import text_file_task
 from albert_tf.training_step import distribute
 from tests import logical_devices, own_flags
@@ -345,3 +345,36 @@ def test_some_examples_are_drawn_in_the_order_of_the_file(tmp_path):
     assert ids != [int(example.id) for example in two.examples]
     with pytest.raises(InputError, match="one example"):
         finetuning_data.read_split(text_file_task(), "train", toy.write_tsv(tmp_path / "x.tsv", [], ("text", "label")))
+
+
+def test_labels_of_a_file_to_predict_that_are_none_are_left_out(tmp_path, caplog):
+    """As in the files of GLUE's tests that Hugging Face exports."""
+    path = tmp_path / "test.csv"
+
+    def read(content: str, name: str = "test_own") -> Split:
+        path.write_text(content)
+        found = finetuning_data.read_split(text_file_task(), name, str(path))
+        return finetuning_data.without_placeholders(found, ("0", "1"))
+
+    with caplog.at_level("WARNING", logger="absl"):
+        split = read("text,label\na film,-1\na book,-1\n")
+    assert [(example.text_a, example.label) for example in split.examples] == [("a film", None), ("a book", None)]
+    assert not finetuning_data.has_labels(split.examples)
+    assert "no row has a label of the model (0, 1), the first has '-1': they are taken for unknown" in caplog.text
+    assert [example.label for example in read("text,label\na film,1\na book,0\n").examples] == ["1", "0"]
+    assert read("text,label\na film,-1\n", "dev").examples[0].label == "-1"
+    with pytest.raises(
+        InputError, match=r"line 3: the label is '-1', and the model has 0, 1: a file to predict \(--test"
+    ):
+        read("text,label\na film,1\na book,-1\n")
+
+
+def test_tags_of_a_file_to_predict_that_are_none_are_left_out():
+    sentences = [TagExample("0", ("a", "b"), ("_", "_"), "x", ("x, line 1", "x, line 2"))]
+    tags = ("O", "B-X")
+    assert finetuning_data.without_placeholders(Split("test", "x", sentences, 1), tags).examples[0].tags is None
+    some = [*sentences, TagExample("1", ("c",), ("O",), "x", ("x, line 4",))]
+    with pytest.raises(InputError, match="x, line 1: the label is '_'"):
+        finetuning_data.without_placeholders(Split("test", "x", some, 2), tags)
+    questions = Split("test", "x", [ChoiceExample("0", "", "?", ("a", "b"), 1)], 1)
+    assert finetuning_data.without_placeholders(questions, ()) is questions
