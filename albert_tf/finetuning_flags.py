@@ -109,7 +109,9 @@ def define_training_flags() -> None:
     flags.DEFINE_integer("train_batch_size", None, "Rows of one update; by default the recipe's.", lower_bound=1)
     flags.DEFINE_integer("eval_batch_size", 32, "Rows scored or predicted at a time.", lower_bound=1)
     flags.DEFINE_integer("num_train_steps", None, "Updates; by default the recipe's.", lower_bound=1)
-    flags.DEFINE_float("num_train_epochs", None, "Passes over the training file, in place of steps.", lower_bound=0.0)
+    flags.DEFINE_float(
+        "num_train_epochs", None, "Passes over all rows to train on, in place of steps.", lower_bound=0.0
+    )
     flags.DEFINE_integer("num_warmup_steps", None, "Updates over which the rate rises from 0.", lower_bound=0)
     flags.DEFINE_enum("optimizer", "adamw", ["lamb", "adamw"], "The optimizer; adamw as released.")
     flags.DEFINE_float("weight_decay", 0.01, "Decay of all but biases and LayerNorm.", lower_bound=0.0)

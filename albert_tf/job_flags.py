@@ -210,7 +210,7 @@ def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sourc
     from albert_tf.finetuning_state import Settings
 
     epoch = -(-len(training.features) // batch)
-    steps, warmup = recipe.steps_for(len(training.split.examples), batch)
+    steps, warmup = recipe.steps_for(len(training.split.examples), len(training.features), batch)
     sources["num_train_steps"] = sources.get("num_train_epochs", "recipe")
     sources["num_warmup_steps"] = sources.get("warmup_proportion", "recipe")
     if FLAGS.num_train_steps is not None or FLAGS.num_train_epochs is not None:

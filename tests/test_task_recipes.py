@@ -50,7 +50,8 @@ def test_table_14_comes_out_as_printed(row):
     assert (recipe.learning_rate, recipe.train_batch_size) == (rate, batch)
     assert (recipe.encoder_dropout, recipe.classifier_dropout) == (encoder, classifier)
     assert recipe.max_seq_length == length
-    assert recipe.steps_for(OFFICIAL[name]) == (steps, warmup)
+    assert recipe.steps_for(OFFICIAL[name], OFFICIAL[name]) == (steps, warmup)
+    assert recipe.steps_for(OFFICIAL[name], 2 * OFFICIAL[name]) == (steps, warmup)  # SQuAD's windows are not counted
     assert recipes.find_recipe(name.lower()) == recipe
     assert set(recipe.sources.values()) <= {recipes.TABLE_14, "default of the released script"}
 
@@ -60,12 +61,13 @@ def test_a_slice_is_passed_as_often_as_the_whole_file(row):
     recipe = recipes.paper_recipe(row[0].lower())
     epochs = int(row[5]) * int(row[2]) / OFFICIAL[row[0]]
     for rows in (200, 2000):
-        steps, warmup = recipe.steps_for(rows)
+        steps, warmup = recipe.steps_for(rows, rows)
         assert abs(steps - epochs * rows / recipe.train_batch_size) <= 0.5
         assert warmup == pytest.approx(steps * int(row[6]) / int(row[5]), abs=0.5000001)
-    assert recipe.steps_for(1).num_train_steps >= 1
-    half = recipe.steps_for(2000, recipe.train_batch_size // 2)
-    assert abs(half.num_train_steps - 2 * recipe.steps_for(2000).num_train_steps) <= 1
+        assert recipe.steps_for(rows // 4, rows) == (steps, warmup)
+    assert recipe.steps_for(1, 1).num_train_steps >= 1
+    half = recipe.steps_for(2000, 2000, recipe.train_batch_size // 2)
+    assert abs(half.num_train_steps - 2 * recipe.steps_for(2000, 2000).num_train_steps) <= 1
 
 
 def test_every_task_has_a_recipe_and_every_recipe_a_task():
@@ -130,10 +132,17 @@ def test_every_size_lists_rate_batch_and_warm_up_with_their_sources(name):
 
 def test_small_files_of_a_persons_own_are_passed_more_often():
     recipe = recipes.find_recipe("text_file")
-    assert recipe.steps_for(32_000).num_train_steps == 3000
-    assert recipe.steps_for(3200).num_train_steps == 500
-    assert recipe.steps_for(100).num_train_steps == round(50 * 100 / 32)
-    assert recipe.steps_for(3200).num_warmup_steps == 50
+    assert recipe.steps_for(32_000, 32_000).num_train_steps == 3000
+    assert recipe.steps_for(3200, 3200).num_train_steps == 500
+    assert recipe.steps_for(100, 100).num_train_steps == round(50 * 100 / 32)
+    assert recipe.steps_for(3200, 3200).num_warmup_steps == 50
+
+
+@pytest.mark.parametrize("task", ["cmrc2018", "jsquad", "conll"])
+def test_an_epoch_passes_every_window(task):
+    recipe = recipes.find_recipe(task)
+    steps = recipe.steps_for(10_000, 32_000).num_train_steps
+    assert steps == recipe.num_train_epochs * 32_000 / recipe.train_batch_size
 
 
 def test_the_dropout_goes_into_the_models_configuration():

@@ -198,7 +198,8 @@ class Pipeline:
             raise InputError("there is nothing to learn from: no example gave a sequence")
         steps = batches.steps_per_epoch
         if epochs is None:
-            epochs = math.ceil(self.recipe.steps_for(len(examples), batch_size).num_train_steps / steps)
+            of_recipe = self.recipe.steps_for(len(examples), len(batches.features), batch_size)
+            epochs = math.ceil(of_recipe.num_train_steps / steps)
         self.about = {name: value for name, value in self.about.items() if name in _HOLDS_AFTER_TRAINING}
         learner = self._compiled(batches, epochs * steps)
         if learner.seed != seed:

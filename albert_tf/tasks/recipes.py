@@ -95,7 +95,7 @@ class Recipe:
         train_batch_size: B.
         encoder_dropout: for the hidden states and the attention probabilities.
         classifier_dropout: for what the head reads.
-        num_train_epochs: passes over the training file.
+        num_train_epochs: passes over the training file, see `steps_for`.
         warmup_proportion: the share of the steps in which the rate rises.
         max_seq_length: pieces of a sequence.
         doc_stride, max_query_length, max_answer_length, n_best_size, max_qa_length: settings of some kinds of task;
@@ -103,6 +103,7 @@ class Recipe:
         least_steps: small files are passed more often until that many steps are done, but not more than `most_epochs`
             times: with a handful of steps nothing is learned.
         most_epochs: see `least_steps`.
+        official_examples: of a recipe of Table 14, how many examples the official training file has; None of others.
         sources: field to who says so.
         notes: what else a person should know.
     """
@@ -121,19 +122,24 @@ class Recipe:
     max_qa_length: int | None = None
     least_steps: int = 0
     most_epochs: float = 50.0  # WNLI's in Table 14
+    official_examples: int | None = None
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def steps_for(self, rows: int, train_batch_size: int | None = None) -> Steps:
-        """The steps for a training file of so many rows: the epochs and the share of warm-up stay.
+    def steps_for(self, examples: int, rows: int, train_batch_size: int | None = None) -> Steps:
+        """The steps for a training file: the epochs and the share of warm-up stay.
 
-        For the official file these are the steps of Table 14 themselves.
+        An epoch passes every row of a batch once, as `--num_train_epochs` counts: where contexts or sentences are cut
+        into windows, each window is a row. For as many examples as the official file has, the steps are those of Table
+        14 themselves, whatever the number of windows, since the paper counts SQuAD's questions.
 
         Args:
-            rows: examples to train on; of SQuAD the questions.
+            examples: to train on; of SQuAD the questions.
+            rows: that they become.
             train_batch_size: B, if not the recipe's.
         """
-        of_epoch = rows / (train_batch_size or self.train_batch_size)
+        passed = examples if examples == self.official_examples else rows
+        of_epoch = passed / (train_batch_size or self.train_batch_size)
         steps = max(self.num_train_epochs * of_epoch, min(self.least_steps, self.most_epochs * of_epoch))
         whole = max(1, round(steps))
         return Steps(whole, round(self.warmup_proportion * whole))
@@ -207,7 +213,8 @@ def paper_recipe(task_name: str) -> Recipe:
     }
     sources = {**dict.fromkeys(values, TABLE_14), **dict.fromkeys(settings, "default of the released script")}
     notes = (NOTES[task_name],) if task_name in NOTES else ()
-    return Recipe(**values, **settings, sources=sources, notes=notes)  # type: ignore[arg-type]
+    official = row.official_rows
+    return Recipe(**values, **settings, official_examples=official, sources=sources, notes=notes)  # type: ignore[arg-type]
 
 
 def find_recipe(task_name: str, config: AlbertConfig | None = None) -> Recipe:
