@@ -175,21 +175,23 @@ def _without_label(example: Example) -> Example:
     return dataclasses.replace(example, label=None) if isinstance(example, TextExample) else example
 
 
-def check_pairs(split: Split, pairs: bool | None, model: str) -> None:
-    """Refuses single texts for a model that learned from pairs, and the other way round.
+def check_pairs(examples: Iterable[Example], pairs: bool | None, learned_from: str, columns: str | None = None) -> None:
+    """Refuses single texts beside pairs to learn from, and the other way round.
 
     Args:
-        split: to score or to predict.
-        pairs: what the model learned from; None where that is not known.
-        model: its path.
+        examples: to score or to predict.
+        pairs: what is learned from; None where that is not known.
+        learned_from: where that is told, as the beginning of a sentence: "train.tsv has".
+        columns: of a person's own file, a sentence on which column is what.
 
     Raises:
         InputError: with the place of the first one.
     """
-    for example in split.examples if pairs is not None else ():
+    for example in examples if pairs is not None else ():
         if isinstance(example, TextExample) and (example.text_b is not None) != pairs:
             what, there = ("pairs of texts", "a single one") if pairs else ("single texts", "a pair")
-            raise InputError(f"{example.place}: the model in {model} has learned from {what}, and this is {there}")
+            hint = f" ({columns}; --text_column, --text_b_column and --label_column name them)" if columns else ""
+            raise InputError(f"{example.place}: {learned_from} {what}, and this is {there}{hint}")
 
 
 def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:

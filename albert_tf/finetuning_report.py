@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from albert_tf import distribution, storage, task_model
+from albert_tf.finetuning_data import Split
 from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores
 from albert_tf.finetuning_seeds import Summary, seed_directory
 from albert_tf.finetuning_state import BOARDS, LOGS
+from albert_tf.tasks.task import Task
 
 # Scores that are no fractions of 1, so that a percent sign would be wrong.
 _NO_FRACTIONS = ("mean_squared_error", "thresh", "total")
@@ -34,7 +36,6 @@ def print_start(
     values = {**dataclasses.asdict(settings), **job.kind.settings, **_dropout(job)}
     lines += [f"  {name} = {value!r}{_said_by(sources, name)}" for name, value in values.items()]
     epochs = settings.num_train_steps / max(-(-len(job.training.features) // settings.train_batch_size), 1)
-    path = job.training.split.path
     head = job.kind.head
     lines += [
         f"devices: {distribution.describe_devices(job.strategy)}",
@@ -43,7 +44,7 @@ def print_start(
         + (f", {len(head.labels)} labels: {_few(head.labels)}" if head.labels else ""),
         f"model: {weights:,} parameters; {job.config.num_hidden_layers} layers of {job.config.hidden_size}",
         *(f"data: {_data_line(data)}" for data in (job.training, *job.scored, *job.predicted)),
-        *([f"columns of {path}: {job.task.columns[path]}"] if path in job.task.columns else []),
+        *columns_lines(job.task, [data.split for data in (job.training, *job.scored, *job.predicted)]),
         f"steps: {settings.num_train_steps:,}, of which {settings.num_warmup_steps:,} warm-up; {epochs:.2f} epochs",
     ]
     lines += [f"note: {note}" for note in notes]
@@ -61,6 +62,12 @@ def print_start(
             "better one"
         )
     print("\n".join(lines), flush=True)
+
+
+def columns_lines(task: Task, splits: Iterable[Split]) -> list[str]:
+    """Of each of a person's own files, which column was taken for what."""
+    paths = dict.fromkeys(split.path for split in splits if split.path in task.columns)
+    return [f"columns of {path}: {task.columns[path]}" for path in paths]
 
 
 def print_end(output_dir: str, report: Mapping[str, Any]) -> None:

@@ -135,11 +135,11 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
         model, tokenizer, kind, about = task_model.load(path, **changes)
     check_model(path, kind.head, about, task)
     for split in splits.values():
-        check_pairs(split, about.get(PAIRS), path)
+        columns = task.columns.get(split.path)
+        check_pairs(split.examples, about.get(PAIRS), f"the model in {path} has learned from", columns)
     given = FLAGS.model if path != FLAGS.model else None
-    for split in splits.values():
-        if split.path in task.columns:
-            print(f"columns of {split.path}: {task.columns[split.path]}")
+    for line in finetuning_report.columns_lines(task, splits.values()):
+        print(line)
     print(f"using the model in {path}" + (f" (--model={given} has no part in this)" if given else ""), flush=True)
     predictor = predicting.Predictor(model, kind, strategy, batch_size=FLAGS.eval_batch_size, static=bool(FLAGS.tpu))
     data = job_flags.data_of(kind, splits, tokenizer)

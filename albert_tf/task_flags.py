@@ -12,6 +12,7 @@ from albert_tf.errors import InputError
 from albert_tf.finetuning_data import Split, kind_of_split
 from albert_tf.head_config import MULTI_LABEL, HeadConfig
 from albert_tf.tasks import catalogue, choice_file, file_head, own_files, text_file
+from albert_tf.tasks.examples import come_in_pairs
 from albert_tf.tasks.task import TRAIN, Task
 
 FLAGS = flags.FLAGS
@@ -106,5 +107,10 @@ def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
             "--early_stop_patience needs scores, and there is no split to compute them on: give --dev_file"
         )
     if TRAIN in splits:
+        pairs = come_in_pairs(splits[TRAIN].examples)
+        for split in splits.values():
+            finetuning_data.check_pairs(
+                split.examples, pairs, f"{splits[TRAIN].path} has", task.columns.get(split.path)
+            )
         finetuning_data.warn_of_overlap(splits[TRAIN], [split for name, split in splits.items() if name != TRAIN])
     return splits

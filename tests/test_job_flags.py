@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf import finetuning_flags, job_flags, task_flags
+from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split
 from albert_tf.finetuning_run import Data
 from albert_tf.tasks import recipes
 from albert_tf.tasks.examples import QuestionExample
 from tests import own_flags
+from tests import toy_tasks as toy
 
 
 def use_flags(monkeypatch, **given):
@@ -32,3 +37,46 @@ def test_the_recipes_epochs_are_those_of_the_flag(monkeypatch, task):
     use_flags(monkeypatch, num_train_epochs=recipe.num_train_epochs)
     assert of_recipe == job_flags.find_settings(recipe, training, batch, 1e-5, {})
     assert of_recipe.num_train_steps == round(recipe.num_train_epochs * windows / batch)
+
+
+PAIR = ("text_a", "text_b", "label")
+LABELLED_PAIRS = [("bal bel", "bil bol", "a"), ("bul dal", "del dil", "b")] * 4
+
+
+def splits_of(monkeypatch, directory: pathlib.Path, **given):
+    """The task, and what is read of the files in a directory for a training with these flags."""
+    use_flags(monkeypatch, task="text", data_dir=str(directory), output_dir=str(directory / "run"), **given)
+    to_do = frozenset(("train", "eval", "predict"))
+    task = task_flags.find_task(to_do)
+    return task, task_flags.read_splits(task, to_do)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_single_texts_beside_pairs_to_learn_from_are_refused(monkeypatch, tmp_path, split):
+    toy.write_tsv(tmp_path / "train.tsv", LABELLED_PAIRS, PAIR)
+    toy.write_tsv(tmp_path / f"{split}.tsv", [("bal", "a")], ("text", "label"))
+    with pytest.raises(InputError) as error:
+        splits_of(monkeypatch, tmp_path)
+    assert f"{split}.tsv, line 2: {tmp_path}/train.tsv has pairs of texts, and this is a single one" in str(error.value)
+    assert "the text is column 'text'" in str(error.value) and "--text_b_column" in str(error.value)
+
+
+def test_a_file_without_a_header_whose_second_text_passes_for_the_label(monkeypatch, tmp_path):
+    toy.write_tsv(tmp_path / "train.tsv", LABELLED_PAIRS[1:], LABELLED_PAIRS[0])
+    toy.write_tsv(tmp_path / "test.tsv", [("bal", "bel")], ("dal", "del"))
+    with pytest.raises(InputError, match="test.tsv, line 1: .*/train.tsv has pairs.* the label is column 1"):
+        splits_of(monkeypatch, tmp_path)
+    _, splits = splits_of(monkeypatch, tmp_path, text_column=0, text_b_column=1, label_column=2)
+    assert [(one.text_a, one.text_b, one.label) for one in splits["test"].examples][0] == ("dal", "del", None)
+
+
+def test_the_columns_of_every_file_are_told(monkeypatch, tmp_path, capsys):
+    toy.write_tsv(tmp_path / "train.tsv", LABELLED_PAIRS, PAIR)
+    toy.write_tsv(tmp_path / "dev.tsv", LABELLED_PAIRS, ("sentence1", "sentence2", "class"))
+    toy.write_tsv(tmp_path / "test.tsv", [("bal", "bel")], ("premise", "hypothesis"))
+    model = toy.write_model_files(tmp_path / "model")
+    task, splits = splits_of(monkeypatch, tmp_path, **model, max_seq_length=32)
+    job_flags.make_job(task, job_flags.find_source(task), splits, tf.distribute.OneDeviceStrategy("/cpu:0"))
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("columns of ")]
+    assert [line.split(":")[0].rsplit("/")[-1] for line in said] == ["train.tsv", "dev.tsv", "test.tsv"]
+    assert "the second text is column 'sentence2', the label is column 'class'" in said[1]

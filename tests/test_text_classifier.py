@@ -168,6 +168,12 @@ def test_pairs_and_several_labels_at_once(encoder):
     assert classifier.about == {"pairs": True}
     probabilities = 1 / (1 + np.exp(-logits_of(classifier, *zip(*pairs))))
     truth = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])
+    with pytest.raises(InputError, match="text 0: this classifier has learned from pairs of texts.* this is a single"):
+        classifier.predict(["a b"])
+    with pytest.raises(InputError, match="text 0: this classifier has learned from pairs of texts.* this is a single"):
+        classifier.evaluate(["a b"], labels[:1])
+    with pytest.raises(InputError, match="validation text 0: this classifier is to learn from pairs"):
+        classifier.fit(pairs, labels, (["a"], labels[:1]))
     scores = classifier.evaluate(pairs, labels)
     wanted = -np.where(truth, np.log(probabilities), np.log(1 - probabilities)).mean()
     np.testing.assert_allclose(scores["loss"], wanted, atol=1e-5)

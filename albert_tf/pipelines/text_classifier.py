@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Union
 import tensorflow as tf
 
 from albert_tf.errors import InputError
+from albert_tf.finetuning_data import check_pairs
 from albert_tf.head_config import MULTI_LABEL, REGRESSION, SINGLE_LABEL, HeadConfig
 from albert_tf.pipelines.arguments import (
     label_name,
@@ -121,13 +122,15 @@ class TextClassifier(Pipeline):
             **arguments: `epochs`, `batch_size`, `seed`, `callbacks` and `verbose`, as of `Pipeline.fit_examples`.
 
         Raises:
-            InputError: there is not a label to each text, or a label is none of the classifier's.
+            InputError: there is not a label to each text, a label is none of the classifier's, or some texts are single
+                strings and some are pairs.
         """
-        validation = None
+        examples, validation = self._examples(texts, labels), None
         if validation_data is not None:
             more_texts, more_labels = validation_columns(validation_data, "texts", "labels")
             validation = self._examples(more_texts, more_labels, "validation text")
-        return self.fit_examples(self._examples(texts, labels), validation, **arguments)
+            check_pairs(validation, come_in_pairs(examples), "this classifier is to learn from")
+        return self.fit_examples(examples, validation, **arguments)
 
     def fit_examples(
         self, examples: Sequence[Example], validation: Sequence[Example] | None = None, **arguments: Any
@@ -141,12 +144,20 @@ class TextClassifier(Pipeline):
     def evaluate(
         self, texts: Iterable[Text], labels: Iterable[Any], *, batch_size: int = PREDICTION_BATCH
     ) -> dict[str, float]:
-        """Metric to value, `loss` among them."""
-        return self.evaluate_examples(self._examples(texts, labels), batch_size=batch_size)
+        """Metric to value, `loss` among them.
+
+        Raises:
+            InputError: as `fit`, or the texts are pairs and the classifier learned from single ones, or the reverse.
+        """
+        return self.evaluate_examples(self._examples_as_learned(texts, labels), batch_size=batch_size)
 
     def predict(self, texts: Iterable[Text], *, batch_size: int = PREDICTION_BATCH) -> list[ClassifiedText]:
-        """One answer for each text, in order."""
-        predictions = self.predict_examples(self._examples(texts, None), batch_size=batch_size)
+        """One answer for each text, in order.
+
+        Raises:
+            InputError: the texts are pairs and the classifier learned from single ones, or the reverse.
+        """
+        predictions = self.predict_examples(self._examples_as_learned(texts, None), batch_size=batch_size)
         return [self._classified(prediction) for prediction in predictions]
 
     def export(self, directory: str | os.PathLike[str], *, pairs: bool | None = None, ids_only: bool = False) -> None:
@@ -184,6 +195,11 @@ class TextClassifier(Pipeline):
             examples.append(TextExample(str(number), first, second, of_label(label), f"{name} {number}"))
         if len({example.text_b is None for example in examples}) > 1:
             raise InputError(f"some {name}s are single strings and some are pairs: give one or the other")
+        return examples
+
+    def _examples_as_learned(self, texts: Iterable[Text], labels: Iterable[Any] | None) -> list[TextExample]:
+        examples = self._examples(texts, labels)
+        check_pairs(examples, self.about.get(PAIRS), "this classifier has learned from")
         return examples
 
     def _classified(self, prediction: TextPrediction) -> ClassifiedText:
