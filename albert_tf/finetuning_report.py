@@ -13,8 +13,8 @@ from albert_tf.finetuning_seeds import Summary, seed_directory
 from albert_tf.finetuning_state import BOARDS, LOGS
 from albert_tf.tasks.task import Task
 
-# Scores that are no fractions of 1, so that a percent sign would be wrong.
-_NO_FRACTIONS = ("mean_squared_error", "thresh", "total")
+# Scores that are no fractions of 1, by the ends of their names.
+_NO_FRACTIONS = ("mean_squared_error", "_threshold")
 _PERCENT = 100.0
 
 
@@ -125,7 +125,7 @@ def summary_table(summary: Summary) -> list[str]:
 
 def shown(metric: str, value: float) -> str:
     """A score as a percentage, or as it is where it is no fraction of 1."""
-    if any(part in metric for part in _NO_FRACTIONS):
+    if metric.split("/")[0].endswith(_NO_FRACTIONS):  # behind the slash is a group or a type, whatever its name
         return f"{value:.4g}"
     return f"{_PERCENT * value:.2f}"
 

@@ -319,6 +319,22 @@ def test_a_score_that_some_seeds_lack_is_summed_up_over_the_others():
     assert table[0][-2:] == ["max", "seeds"] and table[1][-2:] == ["100.00", "3"] and table[2][-2:] == ["25.00", "1"]
 
 
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        ("accuracy", "91.23"),
+        ("entity_f1/total", "91.23"),
+        ("entity_f1/the_threshold", "91.23"),
+        ("cmrc_f1", "91.23"),
+        ("mean_squared_error", "0.9123"),
+        ("best_f1_threshold", "0.9123"),
+        ("characters_best_exact_match_threshold", "0.9123"),
+    ],
+)
+def test_fractions_are_shown_as_percents_and_nothing_else(metric, shown):
+    assert finetuning_report.shown(metric, 0.91234) == shown
+
+
 # Splits
 
 
