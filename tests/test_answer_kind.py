@@ -356,6 +356,15 @@ def test_what_was_left_out_and_cut_is_told_again(tmp_path, caplog):
         assert len(caplog.records) == 2 and features.cut == 2
 
 
+def test_a_short_length_is_told_again(tmp_path, caplog):
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="absl"):
+            made = kind("span", max_seq_length=12)
+            cached_features(made, questions(), tokenizer(), training=False, directory=tmp_path)
+        assert caplog.text.count("max_seq_length is 12, which leaves each text of a pair about") == 1
+
+
 @pytest.mark.parametrize("head", HEADS)
 def test_what_is_learned_from_is_among_what_is_answered(head):
     """`to_learn_from` picks the rows that `features` makes in training, and says so where some are left out."""

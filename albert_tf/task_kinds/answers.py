@@ -5,6 +5,7 @@ B rows of a batch, S its padded length, N windows, k1 starts and k2 ends for eac
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,10 +97,11 @@ class AnswerKind:
 
     def features(self, examples: Sequence[QuestionExample], tokenizer: Tokenizer, *, training: bool) -> FeatureSet:
         """See `TaskKind`; the span head leaves questions without an answer out of training."""
-        sequences.warn_of_short_pairs(self.windows.max_seq_length)
-        return answer_windows.answer_features(
+        warnings = sequences.warn_of_short_pairs(self.windows.max_seq_length)
+        features = answer_windows.answer_features(
             examples, tokenizer, self.windows, training=training, with_impossible=self._is_answerable
         )
+        return dataclasses.replace(features, warnings=warnings + features.warnings)
 
     def to_learn_from(self, features: FeatureSet, examples: Sequence[QuestionExample]) -> FeatureSet:
         """See `TaskKind`; what `features` leaves out of training is left out here too."""
