@@ -65,6 +65,12 @@ SCORERS: dict[str, Scorer] = {"characters_": characters, "cmrc_": cmrc, "": squa
 ANSWERABLE_SCORERS: dict[str, Scorer] = {**SCORERS, "": squad_v2}
 
 
+def scorer_of(metric: str, *, answerable: bool = True) -> tuple[str, Scorer]:
+    """What stands in front of a metric's name, and how it counts; `answerable` where questions may have no answer."""
+    scorers = ANSWERABLE_SCORERS if answerable else SCORERS
+    return next(item for item in scorers.items() if metric.startswith(item[0]))
+
+
 def _both(is_right: bool) -> Scores:
     return Scores(float(is_right), float(is_right))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from albert_tf import storage
+from albert_tf import answer_metrics, storage
 from albert_tf.inspection.document import document, isolated
 from albert_tf.inspection.judgement import Judgement, judge
 from albert_tf.inspection.overview import overview
@@ -62,12 +62,13 @@ def page(
         examples: all of one kind; with labels or without.
         predictions: one for each example, in the same order.
         labels: of a classifier, names of the probabilities in order.
-        scores: metric to value, shown at the top.
+        scores: metric to value, shown at the top; answers of questions are right or wrong as the first of them counts.
         max_rows: how many predictions are shown; the page says how many are not.
     """
     if len(examples) != len(predictions):
         raise ValueError(f"{len(examples)} examples and {len(predictions)} predictions")
-    judgements = [judge(example, prediction, labels) for example, prediction in zip(examples, predictions)]
+    _, scorer = answer_metrics.scorer_of(next(iter(scores or ()), ""))
+    judgements = [judge(example, prediction, labels, scorer) for example, prediction in zip(examples, predictions)]
     order = sorted(range(len(examples)), key=lambda at: (not judgements[at].has_gold, -judgements[at].badness))
     shown = order[:max_rows]
     left_out = f" The other {len(order) - len(shown):,} are left out." if len(order) > len(shown) else ""

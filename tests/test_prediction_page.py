@@ -198,6 +198,18 @@ def test_probability_of_answers(answers, null_odds, text, is_right, expected):
     assert found.is_right is is_right and found.gold_probability == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("metric", "is_right"), [("cmrc_f1", True), ("characters_f1", False), ("f1", False), (None, False)]
+)
+def test_answers_are_right_as_the_first_score_counts(metric, is_right):
+    best = ({"text": "北京。", "probability": 0.75, "start": 0, "end": 3},)
+    prediction = AnswerPrediction("e", "北京。", 0, 3, 0.75, None, best)
+    example = QuestionExample("e", "哪里？", "北京。", (GoldAnswer("北京", 0),))
+    page = read("t", [example], [prediction], scores={metric: 1.0, "exact_match": 0.0} if metric else None)
+    assert page.articles[0].startswith("\nright" if is_right else "\nwrong")
+    assert f"the gold one {0.75 * is_right:.3f}" in page.articles[0]
+
+
 def test_probability_of_tags():
     example = TagExample("e", ("a", "b", "c", "d"), ("O", "B-X", "O", "O"))
     prediction = TagPrediction("e", ("O", "B-Y", "O", "O"), (0.9, 0.8, 0.6, 0.0))

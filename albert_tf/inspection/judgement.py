@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_tf import answer_metrics
+from albert_tf.answer_metrics import Scorer
 from albert_tf.probabilities import sigmoid
 from albert_tf.tasks.examples import (
     AnswerPrediction,
@@ -43,20 +44,23 @@ class Judgement(NamedTuple):
     has_gold: bool = True
 
 
-def judge(example: Example, prediction: Prediction, labels: Sequence[str] = ()) -> Judgement:
+def judge(
+    example: Example, prediction: Prediction, labels: Sequence[str] = (), scorer: Scorer = answer_metrics.squad_v2
+) -> Judgement:
     """Judges a prediction.
 
     Args:
         example: with or without what is right.
         prediction: of the same kind.
         labels: names of the C probabilities of a classifier.
+        scorer: tells whether a text is one of a question's answers; where there is none, only no text is.
     """
     if isinstance(example, TextExample) and isinstance(prediction, TextPrediction):
         return _text(example, prediction, labels)
     if isinstance(example, ChoiceExample) and isinstance(prediction, ChoicePrediction):
         return _choice(example, prediction)
     if isinstance(example, QuestionExample) and isinstance(prediction, AnswerPrediction):
-        return _answer(example, prediction)
+        return _answer(example, prediction, scorer)
     if isinstance(example, TagExample) and isinstance(prediction, TagPrediction):
         return _tags(example, prediction)
     raise TypeError(f"{type(prediction).__name__} is no answer to a {type(example).__name__}")
@@ -67,11 +71,6 @@ def probability_of_no_answer(prediction: AnswerPrediction) -> float:
     if prediction.null_odds is None:
         return 0.0
     return float(sigmoid(prediction.null_odds))
-
-
-def equals_a_gold_answer(text: str, example: QuestionExample) -> bool:
-    """Exact match with one of the example's answers, or no answer where there is none (SQuAD 2.0's script)."""
-    return answer_metrics.squad_v2(text, [answer.text for answer in example.answers or ()]).exact == 1.0
 
 
 def word_probability(gold: str, predicted: str, probability: float) -> float:
@@ -118,16 +117,18 @@ def _choice(example: ChoiceExample, prediction: ChoicePrediction) -> Judgement:
     return _by_probability(example.label == prediction.label, gold)
 
 
-def _answer(example: QuestionExample, prediction: AnswerPrediction) -> Judgement:
+def _answer(example: QuestionExample, prediction: AnswerPrediction, scorer: Scorer) -> Judgement:
     if example.answers is None:
         return _unknown(prediction.probability)
+    texts = [answer.text for answer in example.answers]
+    count = scorer if texts else answer_metrics.squad_v2
     no_answer = probability_of_no_answer(prediction)
     if example.is_impossible:
         gold = no_answer
     else:
-        of_answers = [best["probability"] for best in prediction.n_best if equals_a_gold_answer(best["text"], example)]
+        of_answers = [best["probability"] for best in prediction.n_best if count(best["text"], texts).exact == 1.0]
         gold = (1.0 - no_answer) * sum(of_answers)
-    return _by_probability(equals_a_gold_answer(prediction.text, example), gold)
+    return _by_probability(count(prediction.text, texts).exact == 1.0, gold)
 
 
 def _tags(example: TagExample, prediction: TagPrediction) -> Judgement:

@@ -219,10 +219,9 @@ class AnswerKind:
         gold = [[answer.text for answer in given] for given, _ in known]
         texts = [p.n_best[0]["text"] if p.n_best else "" for _, p in known]
         odds = [NO_WINDOW if p.null_odds is None else p.null_odds for _, p in known]
-        scorers = answer_metrics.ANSWERABLE_SCORERS if self._is_answerable else answer_metrics.SCORERS
         scores: dict[str, float] = {}
         for metric in metrics:
-            prefix, scorer = next(item for item in scorers.items() if metric.startswith(item[0]))
+            prefix, scorer = answer_metrics.scorer_of(metric, answerable=self._is_answerable)
             if self._is_answerable:
                 made = answer_metrics.answerable_scores(texts, gold, odds, self.null_threshold, scorer)
             else:
