@@ -52,7 +52,7 @@ def cached_features(
 
     Args:
         kind, examples, tokenizer, training: see `TaskKind.features`.
-        directory: where the files are; None makes the features and keeps nothing.
+        directory: where the files are, on this machine, as they are locked; None makes the features and keeps nothing.
 
     Raises:
         InputError: as `TaskKind.features`; or the directory cannot be written.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
 from absl import logging
 
+from albert_tf import storage
 from albert_tf.errors import InputError
 from albert_tf.tasks import rows
 from albert_tf.tasks.examples import Example, TagExample, TextExample
@@ -48,17 +48,17 @@ def find_paths(task: Task, data_dir: str | None, files: Mapping[str, str | None]
     Raises:
         InputError: a file that is named is not there, or the directory is none.
     """
-    if data_dir is not None and not os.path.isdir(data_dir):
+    if data_dir is not None and not storage.is_directory(data_dir):
         raise InputError(f"--data_dir={data_dir} is not a directory: give the one with the files of {task.title}")
     paths = {}
     for split in task.files:
         kind = kind_of_split(split)
         if files.get(kind):
             continue
-        if data_dir is not None and any(os.path.exists(os.path.join(data_dir, name)) for name in task.files[split]):
+        if data_dir is not None and any(storage.exists(storage.join(data_dir, name)) for name in task.files[split]):
             paths[split] = task.path(data_dir, split)
     for kind, path in files.items():
-        if path and not os.path.exists(path):
+        if path and not storage.exists(path):
             raise InputError(f"--{kind}_file={path} does not exist")
         if path:
             paths[kind] = path
@@ -197,5 +197,5 @@ def check_pairs(examples: Iterable[Example], pairs: bool | None, learned_from: s
 def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:
     """Warns of a split that is the training file itself."""
     for split in others:
-        if os.path.exists(split.path) and os.path.samefile(split.path, training.path):
+        if storage.same_file(split.path, training.path):
             logging.warning("%s is %s: its scores say nothing of other texts", split.name, TRAIN)

@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import flags
 
-from albert_tf import device_flags
+from albert_tf import device_flags, storage
 from albert_tf.errors import InputError
 from albert_tf.head_config import PROBLEM_TYPES
 from albert_tf.tasks import catalogue
@@ -33,7 +33,7 @@ def define_data_flags() -> None:
     flags.DEFINE_string("dev_file", None, "In place of the files in --data_dir that scores are computed on.")
     flags.DEFINE_string("test_file", None, "In place of the files in --data_dir that are predicted.")
     flags.DEFINE_integer("max_train_examples", None, "Train on so many examples, drawn by --seed.", lower_bound=1)
-    flags.DEFINE_string("cache_dir", None, "Keep tokenised texts here; what decides them is in the files' names.")
+    flags.DEFINE_string("cache_dir", None, "Keep tokenised texts in this local directory.")
 
     flags.DEFINE_string("text_column", None, "Own files: the text's column, by its name or number counted from 0.")
     flags.DEFINE_string("text_b_column", None, "Own files: the second text's column, for pairs.")
@@ -171,6 +171,8 @@ def check_flags() -> None:
         raise InputError(
             "--num_train_epochs=0 leaves nothing to train: give more, or leave the training out (--do_eval)"
         )
+    if storage.is_remote(FLAGS.cache_dir or ""):
+        raise InputError(f"--cache_dir={FLAGS.cache_dir} is an address: give a directory on this machine")
     if "train" not in what_to_do():
         return
     if not FLAGS.model and not FLAGS.init_from_task:

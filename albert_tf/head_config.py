@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any, NamedTuple
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.errors import InputError
 
 HEAD_CONFIG_FILE = "head_config.json"
@@ -132,6 +132,6 @@ class HeadConfig:
 
     @classmethod
     def read(cls, directory: str | os.PathLike[str]) -> HeadConfig | None:
-        """The head of a portable directory; None where it names none."""
-        path = os.path.join(directory, HEAD_CONFIG_FILE)
-        return cls.from_dict(files.read_json(path), path) if os.path.exists(path) else None
+        """The head of a portable directory, which may be at an address; None where it names none."""
+        path = storage.join(os.fspath(directory), HEAD_CONFIG_FILE)
+        return cls.from_dict(storage.read_json(path), path) if storage.exists(path) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,7 @@ def find_source(task: Task) -> Source:
     if FLAGS.albert_config_file:
         config = AlbertConfig.from_json_file(config_files.config_path(FLAGS.albert_config_file))
     if FLAGS.init_from_task:
-        beside = storage.join(os.path.dirname(os.path.abspath(FLAGS.output_dir)), FLAGS.init_from_task)
+        beside = storage.beside(FLAGS.output_dir, FLAGS.init_from_task)
         path = next((path for path in (FLAGS.init_from_task, beside) if task_model.find(path)), None)
         if path is None:
             raise InputError(

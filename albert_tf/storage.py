@@ -39,6 +39,18 @@ def dirname(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[0] if is_remote(path) else os.path.dirname(path)
 
 
+def beside(path: str, name: str) -> str:
+    """`name` in the directory that holds `path`."""
+    return join(dirname(path if is_remote(path) else os.path.abspath(path)), name)
+
+
+def same_file(path: str, other: str) -> bool:
+    """Whether two names are of one file that exists; those of addresses are compared as they are written."""
+    if is_remote(path) or is_remote(other):
+        return path == other
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
 def expand_globs(patterns: str, flag: str) -> list[str]:
     """`files.expand_globs` that takes addresses too; an address pattern must match a file.
 

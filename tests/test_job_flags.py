@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import numpy as np
@@ -13,7 +14,7 @@ from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split
 from albert_tf.finetuning_run import Data
-from albert_tf.tasks import recipes
+from albert_tf.tasks import recipes, text_file
 from albert_tf.tasks.examples import QuestionExample
 from tests import own_flags
 from tests import toy_tasks as toy
@@ -43,9 +44,9 @@ PAIR = ("text_a", "text_b", "label")
 LABELLED_PAIRS = [("bal bel", "bil bol", "a"), ("bul dal", "del dil", "b")] * 4
 
 
-def splits_of(monkeypatch, directory: pathlib.Path, **given):
+def splits_of(monkeypatch, directory: pathlib.Path | str, **given):
     """The task, and what is read of the files in a directory for a training with these flags."""
-    use_flags(monkeypatch, task="text", data_dir=str(directory), output_dir=str(directory / "run"), **given)
+    use_flags(monkeypatch, task="text", data_dir=directory, output_dir="run", **given)
     to_do = frozenset(("train", "eval", "predict"))
     task = task_flags.find_task(to_do)
     return task, task_flags.read_splits(task, to_do)
@@ -80,3 +81,49 @@ def test_the_columns_of_every_file_are_told(monkeypatch, tmp_path, capsys):
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("columns of ")]
     assert [line.split(":")[0].rsplit("/")[-1] for line in said] == ["train.tsv", "dev.tsv", "test.tsv"]
     assert "the second text is column 'sentence2', the label is column 'class'" in said[1]
+
+
+# Files at an address
+
+
+def copied(directory: pathlib.Path, address: str) -> str:
+    """The files of a directory at an address."""
+    tf.io.gfile.makedirs(address)
+    for path in directory.iterdir():
+        tf.io.gfile.copy(str(path), f"{address}/{path.name}", overwrite=True)
+    return address
+
+
+def test_files_at_an_address_are_found_and_read(monkeypatch, tmp_path, caplog):
+    address = copied(toy.write_task(tmp_path, 8, 4, 2), "ram://job_flags/data")
+    _, splits = splits_of(monkeypatch, address)
+    assert {name: split.path for name, split in splits.items()} == {
+        name: f"{address}/{name}.tsv" for name in ("train", "dev", "test")
+    }
+    _, named = splits_of(monkeypatch, tmp_path, train_file=f"{address}/train.tsv", dev_file=f"{address}/train.tsv")
+    assert named["dev"].examples == splits["train"].examples
+    assert "dev is train" in caplog.text
+    with pytest.raises(InputError, match="--test_file=ram://job_flags/data/none.tsv does not exist"):
+        splits_of(monkeypatch, tmp_path, test_file=f"{address}/none.tsv")
+    with pytest.raises(InputError, match="--data_dir=ram://job_flags/none is not a directory"):
+        splits_of(monkeypatch, "ram://job_flags/none")
+
+
+def test_a_model_beside_an_output_directory_at_an_address(monkeypatch, tmp_path):
+    tf.io.gfile.makedirs("ram://job_flags/mnli")
+    with tf.io.gfile.GFile("ram://job_flags/mnli/task.json", "w") as file:
+        file.write("{}")
+    use_flags(monkeypatch, init_from_task="mnli", output_dir="ram://job_flags/rte/")
+    with pytest.raises(InputError, match="^ram://job_flags/mnli/task.json is not a task.json"):
+        job_flags.find_source(text_file.TEXT_FILE)
+    use_flags(monkeypatch, init_from_task="cola", output_dir=tmp_path / "rte/")
+    with pytest.raises(InputError, match=f"no fine-tuned model in cola or {tmp_path}/cola"):
+        job_flags.find_source(text_file.TEXT_FILE)
+
+
+def test_the_problem_of_a_model_at_an_address(monkeypatch):
+    tf.io.gfile.makedirs("ram://job_flags/regression")
+    with tf.io.gfile.GFile("ram://job_flags/regression/head_config.json", "w") as file:
+        file.write(json.dumps({"kind": "classifier", "num_labels": 1}))
+    use_flags(monkeypatch, model="ram://job_flags/regression", output_dir="ram://job_flags/none")
+    assert task_flags.columns_of_model() == {"problem_type": "regression"}

@@ -620,6 +620,7 @@ def test_tags_of_columns(driver, flags, tmp_path):
         ({"data_dir": "nowhere"}, ["nowhere"]),
         ({"train_file": "nowhere.tsv"}, ["--train_file=nowhere.tsv"]),
         ({"learning_rate": "nan"}, ["--learning_rate"]),
+        ({"cache_dir": "gs://bucket/cache"}, ["--cache_dir=gs://bucket/cache is an address"]),
         ({"optimizer": "adamx"}, ["lamb", "adamw"]),
         ({"num_train_steps": 3, "num_train_epochs": 1.0}, ["--num_train_steps", "--num_train_epochs"]),
         ({"do_train": "false", "do_eval": "false", "do_predict": "false"}, ["nothing to do"]),

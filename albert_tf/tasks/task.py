@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping, Sequence
 
+from albert_tf import storage
 from albert_tf.errors import InputError
 from albert_tf.head_config import REGRESSION, HeadConfig
 from albert_tf.tasks.examples import Example, Prediction
@@ -68,9 +68,9 @@ class Task:
         """
         if split not in self.files:
             raise InputError(f"{self.title} has no split {split!r}: it has {', '.join(self.files)}")
-        paths = [os.path.join(data_dir, name) for name in self.files[split]]
+        paths = [storage.join(data_dir, name) for name in self.files[split]]
         for path in paths:
-            if os.path.exists(path):
+            if storage.exists(path):
                 return path
         raise InputError(
             f"{self.title} needs {' or '.join(paths)}, which is not there: give the directory of its original files "
