@@ -1,20 +1,11 @@
 """The losses of fine-tuning, as released: one value for each example, whose mean is the loss of a batch.
 
-Letters: B examples, S positions, C classes or choices. Float32 throughout. With `weighted_mean` the examples that only
-fill a batch are left out, and a replica's share can be weighted over the global batch.
+Letters: B examples, S positions, C classes or choices. Float32 throughout.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
-
-
-def weighted_mean(losses: tf.Tensor, example_weights: tf.Tensor | None = None) -> tf.Tensor:
-    """The mean of losses [B], float32 scalar; over the examples of weight 1 where `example_weights` [B] are given."""
-    if example_weights is None:
-        return tf.reduce_mean(losses)
-    weights = tf.cast(example_weights, tf.float32)
-    return tf.math.divide_no_nan(tf.reduce_sum(weights * losses), tf.reduce_sum(weights))
 
 
 def classification_losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:

@@ -212,7 +212,7 @@ def test_answers_are_right_as_the_first_score_counts(metric, is_right):
 
 def test_probability_of_tags():
     example = TagExample("e", ("a", "b", "c", "d"), ("O", "B-X", "O", "O"))
-    prediction = TagPrediction("e", ("O", "B-Y", "O", "O"), (0.9, 0.8, 0.6, 0.0))
+    prediction = TagPrediction("e", ("O", "B-Y", "O", "O"), (0.9, 0.8, 0.6, 0.7))
     assert judge(example, prediction)[:2] == (False, pytest.approx(0.2))
 
 
@@ -342,9 +342,9 @@ def test_choices_have_all_their_probabilities():
 
 def test_tags_stand_in_the_sentence():
     example = TagExample("e", ("Ann", "likes", "Rome", "now"), ("B-PER", "O", "B-LOC", "O"))
-    prediction = TagPrediction("e", ("B-PER", "O", "B-ORG", "O"), (0.9, 0.8, 0.7, 0.0))
+    prediction = TagPrediction("e", ("B-PER", "O", "B-ORG", "O"), (0.9, 0.8, 0.7, 0.6))
     article = read("t", [example], [prediction]).articles[0]
-    assert "AnnB-PER 0.90 likes RomeB-ORG 0.70gold B-LOC now" in article
+    assert "AnnB-PER 0.90 likes RomeB-ORG 0.70gold B-LOC now" in article and "0.80" not in article
     assert "wrong tags 1 of 4" in article
 
 

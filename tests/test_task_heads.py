@@ -286,12 +286,6 @@ def test_losses_against_numpy():
     answerability = -np.log(np.where(impossible == 1, probability, 1 - probability))
     losses = task_losses.answerable_span_losses(start, end, cls, starts[:, None], ends, impossible[:, None])
     np.testing.assert_allclose(losses, span + answerability / 2, atol=1e-6)
-    weights = np.array([1, 1, 0, 1, 0], np.int32)
-    np.testing.assert_allclose(
-        task_losses.weighted_mean(losses, weights), np.asarray(losses)[[0, 1, 3]].mean(), atol=1e-6
-    )
-    np.testing.assert_allclose(task_losses.weighted_mean(losses), np.mean(losses), atol=1e-6)
-    assert float(task_losses.weighted_mean(losses, np.zeros(5))) == 0
 
 
 def assign_checkpoint(model, prefix) -> None:
@@ -317,7 +311,7 @@ def test_released_classifier(shared):
         of_task = task_losses.regression_losses if meta["num_labels"] == 1 else task_losses.classification_losses
         losses = of_task(logits, inputs["label_ids"])
         np.testing.assert_allclose(losses, expected["per_example_loss"], atol=5e-5)
-        np.testing.assert_allclose(task_losses.weighted_mean(losses), expected["loss"], atol=5e-5)
+        np.testing.assert_allclose(np.mean(losses), expected["loss"], atol=5e-5)
 
 
 def test_released_span_head(shared):
@@ -333,4 +327,4 @@ def test_released_span_head(shared):
         losses = task_losses.span_losses(
             outputs["start_logits"], outputs["end_logits"], inputs["start_positions"], inputs["end_positions"]
         )
-        np.testing.assert_allclose(task_losses.weighted_mean(losses), expected["total_loss"], atol=5e-5)
+        np.testing.assert_allclose(np.mean(losses), expected["total_loss"], atol=5e-5)

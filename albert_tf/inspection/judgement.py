@@ -133,11 +133,10 @@ def _answer(example: QuestionExample, prediction: AnswerPrediction, scorer: Scor
 
 def _tags(example: TagExample, prediction: TagPrediction) -> Judgement:
     if example.tags is None:
-        return _unknown(min(filter(None, prediction.probabilities), default=0.0))
+        return _unknown(min(prediction.probabilities, default=0.0))
     is_right = example.tags == prediction.tags
     own = [
         word_probability(gold, tag, probability)
         for gold, tag, probability in zip(example.tags, prediction.tags, prediction.probabilities)
-        if probability > 0.0  # a word that was cut off has none
     ]
     return _by_probability(is_right, min(own, default=0.0))

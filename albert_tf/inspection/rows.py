@@ -121,9 +121,9 @@ def _answer(example: QuestionExample, prediction: AnswerPrediction, labels: Sequ
         gold = {text for text in (answer.text for answer in example.answers or ())}
         best = [
             _Bar(
-                isolated(one["text"] or NO_ANSWER),
+                isolated(one["text"]),
                 float(one["probability"]),
-                one["text"] in gold or (not one["text"] and example.is_impossible),
+                one["text"] in gold,
                 one["text"] == prediction.text,
             )
             for one in prediction.n_best
@@ -144,14 +144,14 @@ def _tags(example: TagExample, prediction: TagPrediction, labels: Sequence[str])
 
 
 def _word(word: str, gold: str | None, tag: str, probability: float) -> str:
-    is_wrong, is_cut = gold is not None and gold != tag, probability == 0.0
+    is_wrong = gold is not None and gold != tag
     told = []
     if tag != "O" or is_wrong:
-        told.append(f"<small>{'cut off' if is_cut else f'{escaped(tag)} {probability:.2f}'}</small>")
+        told.append(f"<small>{escaped(tag)} {probability:.2f}</small>")
     if is_wrong:
         told.append(f'<small class="bad">gold {escaped(str(gold))}</small>')
     names = ["word", *(["tagged"] if tag != "O" else []), *(["good"] if tag != "O" and gold == tag else [])]
-    names += [*(["bad"] if is_wrong else []), *(["cut"] if is_cut else [])]
+    names += ["bad"] if is_wrong else []
     return f'<span class="{" ".join(names)}">{isolated(word)}{"".join(told)}</span>'
 
 

@@ -62,7 +62,7 @@ ol.bars { list-style: none; margin: .4rem 0; padding: 0; } ol.bars li { display:
   vertical-align: top; margin: .45rem 1px 0; }
 .word.tagged { background: var(--predicted); border-radius: 4px; padding: 0 .25rem; }
 .word.good { background: var(--gold); } .word.bad { outline: 2px solid var(--bad); border-radius: 4px;
-  padding: 0 .25rem; } .word.cut { opacity: .55; }
+  padding: 0 .25rem; }
 .word small { display: block; font-size: .68rem; color: var(--soft); } .word small.bad { color: var(--bad); }
 """
 

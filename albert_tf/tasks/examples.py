@@ -153,7 +153,7 @@ class AnswerPrediction:
 
 @dataclasses.dataclass(frozen=True)
 class TagPrediction:
-    """The answer to a `TagExample`: a tag and its probability for each word; words that were cut off have "O" and 0."""
+    """The answer to a `TagExample`: a tag and its probability for each word."""
 
     id: str
     tags: tuple[str, ...]

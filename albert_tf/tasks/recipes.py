@@ -158,10 +158,6 @@ class Recipe:
         new = {name: value for name, value in values.items() if value != getattr(self, name)}
         return dataclasses.replace(self, **new, sources={**self.sources, **dict.fromkeys(new, source)})
 
-    def lines(self) -> list[str]:
-        """ "learning_rate 1e-05 (paper, Table 14)" and so on, for a report."""
-        return [f"{name} {getattr(self, name):g} ({source})" for name, source in self.sources.items()]
-
 
 def _ours(learning_rate: float, epochs: float, *, batch: int = 32, **settings: int) -> Recipe:
     values = {
