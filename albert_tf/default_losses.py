@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
+from albert_tf.head_config import ANSWERABLE, MULTI_LABEL, REGRESSION, SPAN_KINDS, HeadConfig
 
 IGNORED_TAG = -1  # the label of a position that has no tag
 # What the span heads' labels are called, by the logits they are for.
@@ -35,9 +35,9 @@ def default_loss(head: HeadConfig) -> tuple[Any, Any]:
         return _cross_entropy(), None
     if head.kind == "tagger":
         return _cross_entropy(ignore_class=IGNORED_TAG), None
-    if head.kind in ("span", "answerable_span"):
+    if head.kind in SPAN_KINDS:
         losses = {"start_logits": _cross_entropy(), "end_logits": _cross_entropy()}
-        if head.kind == "answerable_span":
+        if head.kind == ANSWERABLE:
             losses["cls_logits"] = AnswerabilityLoss()
         return losses, dict.fromkeys(losses, 0.5)
     raise InputError(f"a {head.model_class} has no loss of its own: give compile() one")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import MULTI_LABEL, REGRESSION, HeadConfig
+from albert_tf.head_config import ANSWERABLE, MULTI_LABEL, REGRESSION, SPAN_KINDS, HeadConfig
 from albert_tf.metrics import LOWER_IS_BETTER
 
 COLLAPSE_SHARE = 0.2  # of all steps: so long may the loss stay where it began
@@ -62,9 +62,9 @@ def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
     if head.kind == "tagger":
         tags = features.per_piece["tag_ids"]
         return _entropy(tags[tags >= 0])
-    if head.kind in ("span", "answerable_span"):
+    if head.kind in SPAN_KINDS:
         loss = 0.5 * (_entropy(arrays["start_positions"]) + _entropy(arrays["end_positions"]))
-        return loss + 0.5 * _entropy(arrays["is_impossible"]) if head.kind == "answerable_span" else loss
+        return loss + 0.5 * _entropy(arrays["is_impossible"]) if head.kind == ANSWERABLE else loss
     labels = arrays["label_ids"]
     if head.problem == REGRESSION:
         return float(np.var(labels))

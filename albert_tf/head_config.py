@@ -26,6 +26,8 @@ class Kind(NamedTuple):
     in_hugging_face: bool = True
 
 
+ANSWERABLE = "answerable_span"  # knows of questions without an answer, which "span" does not
+SPAN_KINDS = ("span", ANSWERABLE)
 KINDS = {
     "encoder": Kind(True, "AlbertModel"),
     "pretraining": Kind(True, "AlbertForPreTraining"),
@@ -33,7 +35,7 @@ KINDS = {
     "classifier": Kind(True, "AlbertForSequenceClassification"),
     "multiple_choice": Kind(True, "AlbertForMultipleChoice"),
     "span": Kind(False, "AlbertForQuestionAnswering"),
-    "answerable_span": Kind(False, "AlbertForAnswerableQuestionAnswering", in_hugging_face=False),
+    ANSWERABLE: Kind(False, "AlbertForAnswerableQuestionAnswering", in_hugging_face=False),
     "tagger": Kind(False, "AlbertForTokenClassification"),
 }
 LABELLED_KINDS = ("classifier", "tagger")

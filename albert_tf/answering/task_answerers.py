@@ -28,11 +28,10 @@ from albert_tf.answering.answerer import (
     numbers,
 )
 from albert_tf.exporting.runtimes.file_predictor import FilePredictor
-from albert_tf.head_config import MULTI_LABEL, REGRESSION
+from albert_tf.head_config import ANSWERABLE, MULTI_LABEL, REGRESSION
 from albert_tf.predicting import Predictor
 from albert_tf.probabilities import sigmoid
 from albert_tf.task_file import PAIRS
-from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.choices import question_with
 from albert_tf.task_kinds.task_kind import TaskKind

@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.answer_metrics import NO_WINDOW
 from albert_tf.exporting import blocks, forward
 from albert_tf.exporting.parts import HeadSignatures, Outputs, Parts, TextInput
-from albert_tf.task_kinds.answers import ANSWERABLE
+from albert_tf.head_config import ANSWERABLE
 
 _INPUTS = (
     TextInput("question", sample="Where was Albert Einstein born?"),

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import ANSWERABLE, SPAN_KINDS, HeadConfig
 from albert_tf.pipelines.arguments import column, plain, rows_of, settings_given, text_of, validation_columns
 from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
 from albert_tf.probabilities import sigmoid
-from albert_tf.task_kinds.answers import ANSWERABLE
 from albert_tf.tasks.examples import AnswerPrediction, GoldAnswer, QuestionExample
 from albert_tf.tokenizer import Tokenizer
 
@@ -46,7 +45,7 @@ class Answer(NamedTuple):
 class QuestionAnswerer(Pipeline):
     """Answers questions from texts, as SQuAD's; learns from questions whose answers are known."""
 
-    heads = ("span", ANSWERABLE)
+    heads = SPAN_KINDS
     recipe_name = "squad2.0"
     metric_names = ()  # the kind knows them by their beginnings
 

@@ -16,14 +16,12 @@ from albert_tf import answer_metrics, answer_windows, answers, sequences, task_l
 from albert_tf.answer_metrics import NO_WINDOW
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import ANSWERABLE, HeadConfig
 from albert_tf.probabilities import sigmoid
 from albert_tf.task_kinds.arrays import model_inputs
 from albert_tf.tasks.examples import AnswerPrediction, QuestionExample
 from albert_tf.tasks.released_settings import DOC_STRIDE, MAX_ANSWER_LENGTH, MAX_QUERY_LENGTH, N_BEST_SIZE
 from albert_tf.tokenizer import Tokenizer
-
-ANSWERABLE = "answerable_span"
 
 _LEAST_LENGTH = 5  # [CLS] q [SEP] c [SEP]
 _SPAN_OUTPUTS = ("start_logits", "end_logits")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import ANSWERABLE, HeadConfig
 from albert_tf.task_kinds.answers import AnswerKind
 from albert_tf.task_kinds.choices import ChoiceKind
 from albert_tf.task_kinds.tags import TagKind
@@ -20,7 +20,7 @@ CLASSES: Mapping[str, type] = {
     "multiple_choice": ChoiceKind,
     "tagger": TagKind,
     "span": AnswerKind,
-    "answerable_span": AnswerKind,
+    ANSWERABLE: AnswerKind,
 }
 _WITHOUT_EFFECT = {"span": ("null_threshold",)}  # of the settings that a class takes, by head
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import ANSWERABLE, HeadConfig
 from albert_tf.tasks import catalogue, choice_file, text_file
 from albert_tf.tasks.task import Task
 
 COLUMNS = "columns"  # in task.json
-_OF_OTHER_HEADS = {"span": "squad1.1", "answerable_span": "squad2.0", "tagger": "conll"}
+_OF_OTHER_HEADS = {"span": "squad1.1", ANSWERABLE: "squad2.0", "tagger": "conll"}
 
 
 def text_task(columns: Mapping[str, Any]) -> Task:

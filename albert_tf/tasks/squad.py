@@ -11,12 +11,12 @@ from typing import Any
 
 from albert_tf import storage
 from albert_tf.errors import InputError
+from albert_tf.head_config import ANSWERABLE
 from albert_tf.tasks.examples import AnswerPrediction, Example, Prediction
 from albert_tf.tasks.squad_files import read_questions
 from albert_tf.tasks.task import TRAIN, Task
 
 PREDICTIONS, N_BEST = "predictions.json", "nbest_predictions.json"
-ANSWERABLE = "answerable_span"  # the head that knows of questions without an answer
 BEST_ANSWERS, NULL_ODDS = "best_answers.json", "null_odds.json"
 
 

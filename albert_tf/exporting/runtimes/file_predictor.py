@@ -12,8 +12,7 @@ import numpy as np
 
 from albert_tf.exporting.runtimes.check_inputs import BATCH_SIZE, Arrays, Function, batches, outputs_of
 from albert_tf.feature_set import FeatureSet
-from albert_tf.head_config import REGRESSION
-from albert_tf.task_kinds.answers import ANSWERABLE
+from albert_tf.head_config import REGRESSION, SPAN_KINDS
 from albert_tf.tasks.examples import Example, Prediction
 from albert_tf.tokenizer import Tokenizer
 
@@ -54,7 +53,7 @@ class FilePredictor:
     def _model_outputs(self, outputs: Arrays, batch: Arrays) -> Any:
         """What the Keras model gives: of one output the array itself."""
         head = self._kind.head
-        if head.kind in ("span", ANSWERABLE):
+        if head.kind in SPAN_KINDS:
             return outputs
         if head.problem == REGRESSION:
             return outputs["value"][:, np.newaxis]

@@ -26,9 +26,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.exporting import classifier, forward, saved_model
-from albert_tf.head_config import MULTI_LABEL, REGRESSION
+from albert_tf.head_config import ANSWERABLE, MULTI_LABEL, REGRESSION
 from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
-from albert_tf.task_kinds.answers import ANSWERABLE
 
 _Shapes = dict[str, list[Any]]  # sizes of each output, None where they differ
 
