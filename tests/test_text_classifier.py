@@ -9,8 +9,9 @@ import tensorflow as tf
 import albert_tf
 from albert_tf import task_model
 from albert_tf.errors import InputError
-from albert_tf.head_config import HeadConfig
+from albert_tf.head_config import MULTI_LABEL, HeadConfig
 from albert_tf.task_kinds.texts import TextKind
+from albert_tf.tasks.text_file import text_file_task
 from tests import logical_devices, pipeline_models
 
 LABELS = ["minus", "plus"]
@@ -164,7 +165,11 @@ def test_pairs_and_several_labels_at_once(encoder):
     pairs = [("a b", "x"), ("c", "y z"), ("", "d"), ("e f g", "")]
     labels = [["p"], ("q", "p"), [], {"r"}]
     history = classifier.fit(pairs, labels, (pairs, labels), epochs=1, batch_size=4, verbose=0).history
-    assert set(history) == {"loss", "val_loss", "val_micro_f1", "val_accuracy"}
+    assert set(history) == {
+        "loss",
+        "val_loss",
+        *(f"val_{name}" for name in text_file_task(problem=MULTI_LABEL).metrics),
+    }
     assert classifier.about == {"pairs": True}
     probabilities = 1 / (1 + np.exp(-logits_of(classifier, *zip(*pairs))))
     truth = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])
@@ -217,6 +222,7 @@ def test_numbers(encoder):
     classifier = without_dropout(encoder, num_labels=1)
     numbers = [0.0, 2.5, 5.0, 1.0]
     scores = classifier.evaluate(DEV[0][:4], numbers)
+    assert scores["mean_squared_error"] == pytest.approx(scores["loss"], rel=1e-5)
     values = logits_of(classifier, DEV[0][:4])[:, 0]
     np.testing.assert_allclose(scores["loss"], np.square(values - numbers).mean(), rtol=1e-5)
     predictions = classifier.predict(DEV[0][:4])

@@ -27,11 +27,11 @@ from albert_tf.pipelines.pipeline import PREDICTION_BATCH, Pipeline
 from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.texts import LABEL_IDS
+from albert_tf.tasks import text_file
 from albert_tf.tasks.examples import Example, TextExample, TextPrediction, come_in_pairs
 from albert_tf.tokenizer import Tokenizer
 
 Text = Union[str, "tuple[str, str]", "list[str]"]
-_METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "accuracy")}
 
 
 class ClassifiedText(NamedTuple):
@@ -210,7 +210,7 @@ class TextClassifier(Pipeline):
         return ClassifiedText(label, probabilities[label] if isinstance(label, str) else None, probabilities)
 
     def _default_metrics(self) -> Sequence[str]:
-        return _METRICS.get(self.kind.head.problem or "", ("accuracy",))
+        return text_file.DEFAULT_METRICS[self.kind.head.problem or SINGLE_LABEL]
 
     def _can_observe(self) -> bool:
         return True

@@ -31,7 +31,7 @@ SECOND_TEXT_NAMES = ("text_b", "sentence2", "question2", "hypothesis")
 _LABEL = ("label", "labels", "class", "category", "sentiment", "intent", "target", "score", "rating", "gold_label")
 ID_NAMES = ("id", "index", "idx")
 _NAMES_OF_A_HEADER = (*TEXT_NAMES, *SECOND_TEXT_NAMES, *_LABEL)  # "id" is a label too, where languages are told apart
-_METRICS = {
+DEFAULT_METRICS = {  # by the problem; the first chooses the best checkpoint
     SINGLE_LABEL: ("accuracy", "macro_f1"),
     MULTI_LABEL: ("micro_f1", "macro_f1", "accuracy"),
     REGRESSION: ("pearson", "spearman", "mean_squared_error"),
@@ -128,8 +128,8 @@ def text_file_task(
     Raises:
         InputError: the problem is none of the three, or a regression has labels.
     """
-    if problem not in _METRICS:
-        raise InputError(f"the problem is {problem!r}, but must be one of {', '.join(_METRICS)}")
+    if problem not in DEFAULT_METRICS:
+        raise InputError(f"the problem is {problem!r}, but must be one of {', '.join(DEFAULT_METRICS)}")
     if problem == REGRESSION and labels:
         raise InputError(f"a regression has numbers and no labels, but there are {', '.join(labels)}")
     if problem == MULTI_LABEL and not separator:
@@ -144,7 +144,7 @@ def text_file_task(
         ),
         files=tables.SPLITS,
         write_submission=write_labels,
-        metrics=tuple(metrics) or _METRICS[problem],
+        metrics=tuple(metrics) or DEFAULT_METRICS[problem],
         labels=tuple(labels),
         problem_type=problem,
         words="your own TSV, CSV or JSON lines: a text or a pair and a label, several labels, or a number",
