@@ -156,7 +156,14 @@ def test_a_head_without_names_has_numbers(tokenizer):
 
 
 @pytest.mark.parametrize(
-    "labels, label, is_hinted", [(("0.5", "-2"), "0.118", True), (("0.5", "-2"), "x", False), (("a", "2"), "3", False)]
+    "labels, label, is_hinted",
+    [
+        (("0.5", "-2"), "0.118", True),
+        (("0.5", "-2"), "x", False),
+        (("a", "2"), "3", False),
+        (("nan", "1"), "2", False),
+        (("inf", "1"), "2", False),
+    ],
 )
 def test_amounts_taken_for_classes_are_told_of_regressions(labels, label, is_hinted, tokenizer):
     kind = TextKind(HeadConfig("classifier", labels=labels), max_seq_length=32)

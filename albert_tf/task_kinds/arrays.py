@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import REGRESSION, HeadConfig
+from albert_tf.tasks.labels import is_number
 
 NO_LABEL = -1  # in place of a label's number
 
@@ -42,15 +43,7 @@ def label_id_of(label: Any, numbers: Mapping[str, int], place: str) -> int:
     number = numbers.get(label)
     if number is None:
         known = ", ".join(list(numbers)[:20]) + (" and others" if len(numbers) > 20 else "")
-        amounts = all(map(_is_number, (label, *numbers)))
+        amounts = all(map(is_number, (label, *numbers)))
         hint = ": if they are amounts and no classes, it is a regression (--problem_type=regression)" if amounts else ""
         raise InputError(f"{place}: the label is {label!r}, but must be one of {known}{hint}")
     return number
-
-
-def _is_number(label: Any) -> bool:
-    try:
-        float(label)
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from albert_tf.errors import InputError
 from albert_tf.head_config import MULTI_LABEL, REGRESSION
@@ -38,7 +39,7 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
             f"at least {least} must be told apart: {_is_it_the_column(examples)}"
         )
     if task.head == "classifier" and len(found) > max(_FEW_LABELS, len(examples) // 2):
-        are_numbers = " (numbers are learned with --problem_type=regression)" if all(map(_is_number, found)) else ""
+        are_numbers = " (numbers are learned with --problem_type=regression)" if all(map(is_number, found)) else ""
         raise InputError(
             f"{task.title}: the training file has {len(found)} labels in {len(examples)} rows, {min(found)[:40]!r} for "
             f"one{are_numbers}: {_is_it_the_column(examples)}"
@@ -46,6 +47,14 @@ def find_labels(task: Task, examples: Sequence[Example]) -> tuple[str, ...]:
     if all(_is_whole(label) for label in found):
         return tuple(sorted(found, key=lambda label: (int(label), label)))
     return tuple(sorted(found))
+
+
+def is_number(label: Any) -> bool:
+    """Whether a label could be learned as a number."""
+    try:
+        return math.isfinite(float(label))
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_it_the_column(examples: Sequence[Example]) -> str:
@@ -62,13 +71,6 @@ def _labels(example: Example) -> tuple[str, ...]:
     if isinstance(example, TextExample) and isinstance(example.label, tuple):
         return example.label
     return ()
-
-
-def _is_number(label: str) -> bool:
-    try:
-        return math.isfinite(float(label))
-    except ValueError:
-        return False
 
 
 def _is_whole(label: str) -> bool:
