@@ -36,12 +36,11 @@ from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.choices import question_with
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks import choice_file, text_file
-from albert_tf.tasks.examples import ChoiceExample, QuestionExample, TagExample, TextExample
+from albert_tf.tasks.examples import LEAST_CHOICES, ChoiceExample, QuestionExample, TagExample, TextExample
 from albert_tf.tokenizer import Tokenizer
 
 AnyPredictor = Union[Predictor, FilePredictor]
 IS_CUT = Output("is_cut", BOOL)
-_LEAST_CHOICES = 2
 
 
 class TaskAnswerer:
@@ -193,8 +192,8 @@ class ChoiceAnswerer(TaskAnswerer):
 
     def _example(self, index: int, instance: Instance) -> ChoiceExample:
         options = tuple(instance["options"])
-        if len(options) < _LEAST_CHOICES:
-            raise BadInstance(index, f"there are {len(options)} options, but at least {_LEAST_CHOICES} are needed")
+        if len(options) < LEAST_CHOICES:
+            raise BadInstance(index, f"there are {len(options)} options, but at least {LEAST_CHOICES} are needed")
         return ChoiceExample(str(index), instance["passage"], instance["question"], options)
 
     def _answer(self, example: ChoiceExample, prediction: Any) -> Answer:

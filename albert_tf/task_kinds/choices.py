@@ -19,7 +19,7 @@ from albert_tf.feature_set import FeatureSet
 from albert_tf.head_config import HeadConfig
 from albert_tf.probabilities import softmax
 from albert_tf.task_kinds.arrays import NO_LABEL, model_inputs, place_of
-from albert_tf.tasks.examples import ChoiceExample, ChoicePrediction
+from albert_tf.tasks.examples import LEAST_CHOICES, ChoiceExample, ChoicePrediction
 from albert_tf.tokenizer import Tokenizer
 
 BLANK = "_"
@@ -81,7 +81,7 @@ class ChoiceKind:
         made = sequences.assemble(kept_passages, kept_answers, np.ones(len(texts), bool), tokenizer)
         is_cut = (kept_answers.sizes < answers.sizes) | (kept_passages.sizes < passages.sizes)
 
-        choices = int(counts.max(initial=2))
+        choices = int(counts.max(initial=LEAST_CHOICES))
         starts = np.cumsum(counts) - counts
         places = owners * choices + np.arange(len(texts)) - np.repeat(starts, counts)  # of each choice among N
         labels = np.array([NO_LABEL if e.label is None else e.label for e in examples], np.int64)
@@ -156,8 +156,10 @@ def question_with(question: str, choice: str) -> str:
 
 
 def _check(example: ChoiceExample, training: bool) -> None:
-    if len(example.choices) < 2:
-        raise InputError(f"{place_of(example)}: there must be at least 2 choices, but there is {len(example.choices)}")
+    if len(example.choices) < LEAST_CHOICES:
+        raise InputError(
+            f"{place_of(example)}: there must be at least {LEAST_CHOICES} choices, but there is {len(example.choices)}"
+        )
     if example.label is None:
         if training:
             raise InputError(f"{place_of(example)}: no choice is marked as right, so nothing can be learned from it")

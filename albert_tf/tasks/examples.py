@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+LEAST_CHOICES = 2  # of a question
+
 
 @dataclasses.dataclass(frozen=True)
 class TextExample:

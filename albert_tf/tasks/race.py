@@ -10,13 +10,12 @@ from albert_tf import storage
 from albert_tf.errors import InputError
 from albert_tf.json_text import shown
 from albert_tf.tasks import json_records, rows
-from albert_tf.tasks.examples import ChoiceExample, Example
+from albert_tf.tasks.examples import LEAST_CHOICES, ChoiceExample, Example
 from albert_tf.tasks.json_records import Record
 from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.task import Task
 
 LEVELS = ("middle", "high")
-_LEAST_CHOICES = 2
 _ENDINGS = (".txt", ".json", ".jsonl")
 
 
@@ -129,9 +128,9 @@ def _text(value: Any, place: str) -> str:
 
 
 def _choices(values: Any, place: str) -> tuple[str, ...]:
-    if not isinstance(values, list) or not _LEAST_CHOICES <= len(values) <= len(LETTERS):
+    if not isinstance(values, list) or not LEAST_CHOICES <= len(values) <= len(LETTERS):
         raise InputError(
-            f"{place}: the options must be a list of {_LEAST_CHOICES} to {len(LETTERS)} texts, not {shown(values)}"
+            f"{place}: the options must be a list of {LEAST_CHOICES} to {len(LETTERS)} texts, not {shown(values)}"
         )
     return tuple(_text(value, place) for value in values)
 
