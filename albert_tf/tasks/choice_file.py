@@ -16,7 +16,7 @@ from albert_tf.errors import InputError
 from albert_tf.json_text import shown
 from albert_tf.tasks import choice_labels, rows, tables
 from albert_tf.tasks.choice_labels import Labelled
-from albert_tf.tasks.examples import ChoiceExample, Example
+from albert_tf.tasks.examples import LEAST_CHOICES, ChoiceExample, Example
 from albert_tf.tasks.submissions import LETTERS, write_choices
 from albert_tf.tasks.tables import Column, Line, Table
 from albert_tf.tasks.task import Task
@@ -25,7 +25,6 @@ PASSAGE_NAMES = ("passage", "context", "article", "text")
 QUESTION_NAMES = ("question", "query")
 _LABEL = ("label", "answer")
 _ID = ("id", "index")
-_LEAST_CHOICES = 2
 _LISTS = ("choices", "options", "endings")  # of JSON
 _ONE_OF_SEVERAL = re.compile(r"(choice|option|ending|answer)[ _-]?(\d+|[a-z])")
 
@@ -154,7 +153,7 @@ def usual_choices(row: Mapping[str, Any], taken: Collection[str] = ()) -> tuple[
             series.setdefault("", {})[LETTERS.index(name)] = name
     for found in series.values():
         numbers = sorted(found)
-        if len(numbers) >= _LEAST_CHOICES and numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        if len(numbers) >= LEAST_CHOICES and numbers[0] <= 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
             return tuple(found[number] for number in numbers)
     return ()
 
@@ -222,9 +221,9 @@ def _choices(line: Line, places: Sequence[int]) -> tuple[Any, ...]:
         values = list(values[0])
     while values and values[-1] in (None, ""):
         values.pop()
-    if not _LEAST_CHOICES <= len(values) <= len(LETTERS):
+    if not LEAST_CHOICES <= len(values) <= len(LETTERS):
         raise InputError(
-            f"{line.place}: {_LEAST_CHOICES} to {len(LETTERS)} texts to choose from are needed, but there are "
+            f"{line.place}: {LEAST_CHOICES} to {len(LETTERS)} texts to choose from are needed, but there are "
             f"{shown(values)}"
         )
     return tuple(values)
