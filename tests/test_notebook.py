@@ -82,6 +82,21 @@ def test_a_tenth_is_held_back_where_there_is_no_second_file(path, repository, tm
     assert "train: 126 texts" in outputs_of(notebook, "data") and "dev: 14 texts" in outputs_of(notebook, "data")
 
 
+@pytest.mark.parametrize("dev_file", ["dev.tsv", ""])
+def test_no_label_is_lost_and_some_row_is_held_back(path, tmp_path, monkeypatch, dev_file):
+    monkeypatch.chdir(tmp_path)
+    rare = [f"text {number}\tlabel {number}\n" for number in range(8)]
+    (tmp_path / "train.tsv").write_text("text\tlabel\n" + "".join(rare))
+    (tmp_path / "dev.tsv").write_text("text\tlabel\ntext\tin dev alone\n")
+    settings = {"TRAIN_FILE": "train.tsv", "DEV_FILE": dev_file, "MAX_TRAIN_EXAMPLES": 3, "SEED": 1}
+    settings.update(dict.fromkeys(("TEXT_COLUMN", "SECOND_TEXT_COLUMN", "LABEL_COLUMN")))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    exec("".join(next(cell["source"] for cell in cells if cell["id"] == "data")), settings)
+    expected = {f"label {number}" for number in range(8)} | ({"in dev alone"} if dev_file else set())
+    assert set(settings["labels"]) == expected
+    assert len(settings["train_examples"]) == 3 and len(settings["dev_examples"]) == 1
+
+
 def test_it_is_stored_without_outputs(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
