@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
 from albert_tf.errors import InputError
 from albert_tf.serving import loading, rest
 from albert_tf.serving.backend import Request, RequestError, RowError
-from albert_tf.serving.batching import Batcher
 from albert_tf.serving.versions import Versions
-
-
-class Fake:
-    """A backend that answers with its version, once it may."""
-
-    def __init__(self, version: int):
-        self.version = version
-        self.may_answer = threading.Event()
-
-    def run(self, requests):
-        assert self.may_answer.wait(10)
-        return [{"version": [self.version] * request.rows} for request in requests]
+from tests.serving_fakes import Fake, make_batcher, until
 
 
 class FakeDirectory:
@@ -44,24 +31,6 @@ class FakeDirectory:
         if isinstance(found, Fake):
             return found
         raise InputError(f"version {version} is damaged")
-
-
-class Quiet:
-    def queued(self, rows): ...
-
-    def batch(self, rows, seconds): ...
-
-
-def make_batcher(backend):
-    return Batcher(backend, max_batch_rows=4, max_wait_seconds=0, max_queued_rows=100, observer=Quiet())
-
-
-async def until(condition) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 async def ask(versions: Versions, version: str | None = None) -> int:
@@ -99,9 +68,6 @@ def test_what_was_asked_of_the_old_version_is_answered_by_it():
 
 class Picky(Fake):
     """Finds a row wrong only when it answers."""
-
-    def split(self, request, start, stop):
-        return request._replace(rows=stop - start, data=request.data[start:stop])
 
     def run(self, requests):
         for request in requests:
