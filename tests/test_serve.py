@@ -511,4 +511,7 @@ def test_an_answer_in_pieces_is_the_same(is_rows):
 def test_settings_and_names_are_checked():
     with pytest.raises(InputError, match="max_batch_rows is 0, but must be at least 1"):
         Settings(max_batch_rows=0)
+    assert Settings(max_queued_rows=1024).max_rows == 1024
+    with pytest.raises(InputError, match="max_queued_rows is 1023, but must be at least max_rows, which is 1024"):
+        Settings(max_queued_rows=1023)
     assert [check_name(name) for name in ("a.b-c_1", "", "a b", "a/b", "é")] == [True, False, False, False, False]

@@ -47,3 +47,8 @@ class Settings:
             least = _LEAST.get(field.name, 1 if is_whole else 1e-3)
             if field.name != "host" and value < least:
                 raise InputError(f"{field.name} is {value}, but must be at least {least:g}")
+        if self.max_queued_rows < self.max_rows:
+            raise InputError(
+                f"max_queued_rows is {self.max_queued_rows}, but must be at least max_rows, which is {self.max_rows}: "
+                "else a request of so many rows would never be taken"
+            )
