@@ -21,14 +21,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertModel, task_model
+from albert_tf import AlbertModel, serve, serving, task_model
 from albert_tf.errors import InputError
 from albert_tf.exporting import saved_model, source
 from albert_tf.exporting.saved_model import export_saved_model
 from albert_tf.serving import rest
 from albert_tf.serving.settings import Settings
 from albert_tf.serving.tensors import to_json
-from tests import answering_models
+from tests import answering_models, own_flags
 
 pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
 pytest.importorskip("prometheus_client", reason="needs the extra `serve`: prometheus_client")
@@ -506,6 +506,16 @@ def test_an_answer_in_pieces_is_the_same(is_rows):
     assert rest.encoded(answer) == json.dumps(answer, ensure_ascii=False).encode()
     assert json.loads(rest.encoded(answer)) == answer
     assert rest.count(columns) == 8 + 2 + 2 and rest.count({"y": []}) == 0
+
+
+@pytest.mark.parametrize("package", ["aiohttp", "prometheus_client"])
+def test_a_package_that_is_missing_is_told_before_the_model_is_loaded(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in ("application", "metrics", "server"):
+        monkeypatch.delitem(sys.modules, f"albert_tf.serving.{name}", raising=False)
+        monkeypatch.delattr(serving, name, raising=False)
+    told = own_flags.refusal(serve, "--model=nowhere")
+    assert told == f"{package} is not installed: pip install 'albert_tf[serve]'"
 
 
 def test_settings_and_names_are_checked():

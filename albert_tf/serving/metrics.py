@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+
 from albert_tf.serving.backend import Backend
 
 
@@ -15,8 +26,6 @@ class Metrics:
     """
 
     def __init__(self, name: str):
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
-
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         registry: Any = {"registry": self._registry}
@@ -57,6 +66,4 @@ class Metrics:
 
     def text(self) -> tuple[bytes, str]:
         """What is scraped, and its type."""
-        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
