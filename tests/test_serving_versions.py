@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
 from albert_tf.errors import InputError
-from albert_tf.serving import loading, rest
+from albert_tf.serving import loading, rest, saved_model
 from albert_tf.serving.backend import Request, RequestError, RowError
 from albert_tf.serving.versions import Versions
 from tests.serving_fakes import Fake, make_batcher, until
@@ -134,6 +135,16 @@ def test_the_search_goes_on_whatever_goes_wrong(caplog):
 
     asyncio.run(run())
     assert "cannot look for versions of m: no such place" in caplog.text and "what is this?" in caplog.text
+
+
+def test_of_directories_with_one_number_a_complete_one_is_taken(tmp_path, monkeypatch):
+    names = ["7", "٧", "007", "2"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    for name in ("٧", "007", "2"):
+        (tmp_path / name / "saved_model.pb").touch()
+    monkeypatch.setattr(os, "listdir", lambda path: names)
+    assert saved_model.newest_version(str(tmp_path)) == (str(tmp_path / "007"), 7)
 
 
 def test_the_newest_version_is_wanted_and_a_damaged_one_when_it_changes(tmp_path, monkeypatch):

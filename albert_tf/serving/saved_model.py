@@ -34,14 +34,14 @@ def newest_version(path: str) -> tuple[str, int] | None:
     except OSError:
         return None
     versions = [
-        int(name)
+        (int(name), name)
         for name in names
         if name.isdecimal() and name.isascii() and os.path.isfile(os.path.join(path, name, SAVED_MODEL_FILE))
     ]
     if not versions:
         return None
-    newest = max(versions)
-    return next(os.path.join(path, name) for name in names if name.isdecimal() and int(name) == newest), newest
+    version, name = max(versions)
+    return os.path.join(path, name), version
 
 
 class SavedModelBackend:
