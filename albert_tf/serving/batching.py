@@ -77,7 +77,12 @@ class Batcher:
             return await self._enqueue(request)
         starts = range(0, request.rows, most)
         parts = [self._backend.split(request, start, min(start + most, request.rows)) for start in starts]
-        answers = await asyncio.gather(*map(_of_part, [self._enqueue(part) for part in parts], starts))
+        waiting = [self._enqueue(part) for part in parts]
+        try:
+            answers = await asyncio.gather(*map(_of_part, waiting, starts))
+        finally:
+            for one in waiting:  # where a part has failed, nobody waits for the others
+                one.cancel()
         if not all(has_rows(answer, part.rows) for answer, part in zip(answers, parts)):
             raise RequestError(400, NO_ROWS)
         return {name: [value for answer in answers for value in answer[name]] for name in answers[0]}
@@ -86,6 +91,7 @@ class Batcher:
         """Ends the worker; nothing may be waiting."""
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)
+        self._forget_done()
         self._executor.shutdown(wait=False)
 
     def _enqueue(self, request: Request) -> asyncio.Future[Columns]:
@@ -156,7 +162,8 @@ class Batcher:
         except Exception as error:  # of whatever kind: it is the answer to the request that caused it, and only to that
             if len(batch) > 1:
                 for waiting in batch:
-                    await self._run([waiting])
+                    if not waiting.answer.done():
+                        await self._run([waiting])
             elif not batch[0].answer.done():
                 batch[0].answer.set_exception(error)
             return
