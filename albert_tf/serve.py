@@ -50,9 +50,11 @@ def main(argv: Sequence[str]) -> int:
 
     from albert_tf.serving import loading
 
-    logging.set_verbosity(logging.ERROR)  # of requests there is one warning for each text that is cut
+    logging.set_verbosity(logging.INFO)
     backend = loading.load_backend(FLAGS.model, settings.max_batch_rows)
     directory = loading.directory_of_versions(FLAGS.model, settings.max_batch_rows)
+    if directory is None:  # nothing will be loaded any more, and of requests there is a warning for each cut text
+        logging.set_verbosity(logging.ERROR)
 
     def report(address: str) -> None:
         print(f"serving {name}, version {version}, at {address}/v1/models/{name}", flush=True)

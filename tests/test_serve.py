@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import concurrent.futures
 import contextlib
@@ -16,10 +17,12 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from absl import logging
 
 from albert_tf import AlbertModel, serve, serving, task_model
 from albert_tf.errors import InputError
@@ -32,6 +35,7 @@ from tests import answering_models, own_flags
 
 pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
 pytest.importorskip("prometheus_client", reason="needs the extra `serve`: prometheus_client")
+from albert_tf.serving import loading, server  # noqa: E402
 from albert_tf.serving.application import check_name  # noqa: E402
 from albert_tf.serving.loading import load_backend  # noqa: E402
 
@@ -516,6 +520,33 @@ def test_a_package_that_is_missing_is_told_before_the_model_is_loaded(monkeypatc
         monkeypatch.delattr(serving, name, raising=False)
     told = own_flags.refusal(serve, "--model=nowhere")
     assert told == f"{package} is not installed: pip install 'albert_tf[serve]'"
+
+
+@pytest.mark.parametrize("has_versions", [False, True])
+def test_what_loading_tells_is_seen_and_requests_are_quiet(monkeypatch, caplog, has_versions):
+    def tell(*given):
+        logging.info("loading")
+        logging.warning("no warm-up")
+        return types.SimpleNamespace(version=1)
+
+    def request(*given) -> None:
+        logging.warning("cut")
+
+    monkeypatch.setattr(loading, "load_backend", tell)
+    monkeypatch.setattr(loading, "directory_of_versions", lambda *given: object() if has_versions else None)
+    monkeypatch.setattr(server, "run", request)
+    monkeypatch.setattr(asyncio, "run", lambda done: None)
+    before = logging.get_verbosity()
+    try:
+        assert own_flags.refusal(serve, "--model=somewhere") == ""
+    finally:
+        logging.set_verbosity(before)
+    assert caplog.messages == ["loading", "no warm-up", *["cut"] * has_versions]
+
+
+def test_addresses_are_urls():
+    assert server.address("127.0.0.1", 80) == "http://127.0.0.1:80"
+    assert server.address("::1", 8501) == "http://[::1]:8501"
 
 
 def test_settings_and_names_are_checked():

@@ -39,14 +39,18 @@ async def run(server: Server, settings: Settings, report: Callable[[str], None])
             await site.start()
         except OSError as error:
             raise InputError(f"cannot listen at {settings.host}, port {settings.port}: {error.strerror}") from error
-        host, port = runner.addresses[0][:2]
-        report(f"http://{host}:{port}")
+        report(address(*runner.addresses[0][:2]))
         await stop.wait()
         server.is_stopping = True
     finally:
         closer.cancel()
         await asyncio.gather(closer, return_exceptions=True)
         await runner.cleanup()
+
+
+def address(host: str, port: int) -> str:
+    """The URL of a server; an IPv6 address stands in brackets there."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def _close_idle(runner: web.AppRunner, server: Server, idle_seconds: float) -> None:
