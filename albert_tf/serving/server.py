@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -32,7 +32,7 @@ async def run(server: Server, settings: Settings, report: Callable[[str], None])
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    closer = loop.create_task(_close_idle(runner, server, settings.idle_seconds))
+    closer = loop.create_task(close_idle(runner, server, settings.idle_seconds))
     try:
         site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
         try:
@@ -53,14 +53,34 @@ def address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def _close_idle(runner: web.AppRunner, server: Server, idle_seconds: float) -> None:
-    """Closes connections that have had no request at work for so long: idle ones, and those whose head comes slowly."""
-    seen: dict[Any, float] = {}  # connection to when it was seen at work, or for the first time
+class _Seen(NamedTuple):
+    """Of a connection: the bytes of answers that it has still to take, and since when that has been so."""
+
+    unsent: int
+    since: float
+
+
+async def close_idle(runner: web.AppRunner, server: Server, idle_seconds: float) -> None:
+    """Closes connections that have had no request at work for so long.
+
+    Those are idle ones, those whose head comes slowly, and those that take nothing more of their answer.
+    """
+    seen: dict[Any, _Seen] = {}
     while True:
         await asyncio.sleep(min(1.0, idle_seconds / 4))
         now = time.monotonic()
         connections = runner.server.connections if runner.server else []
-        seen = {one: now if one in server.busy else seen.get(one, now) for one in connections}
-        for connection, since in seen.items():
-            if now - since > idle_seconds:
+        before, seen = seen, {}
+        for connection in connections:
+            transport = connection.transport
+            unsent = 0 if transport is None else transport.get_write_buffer_size()
+            found = before.get(connection)
+            if found is None or found.unsent != unsent or connection in server.busy:
+                found = _Seen(unsent, now)
+            seen[connection] = found
+            if now - found.since <= idle_seconds:
+                continue
+            if transport is not None and unsent:
+                transport.abort()  # a mere close waits until all is sent
+            else:
                 connection.force_close()
