@@ -11,7 +11,6 @@ http://localhost:8501/ is a page to try it by hand; /healthz and /metrics are fo
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from absl import flags, logging
@@ -40,8 +39,6 @@ def main(argv: Sequence[str]) -> int:
     )
     name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
     try:
-        import asyncio
-
         from albert_tf.serving import application, server
     except ImportError as error:
         raise InputError(f"{error.name} is not installed: pip install 'albert_tf[serve]'") from error
@@ -62,9 +59,7 @@ def main(argv: Sequence[str]) -> int:
     version = backend.version
     served = application.Server(backend, name, settings, directory)
     del backend  # it goes when a newer version takes its place
-    asyncio.run(server.run(served, settings, report))
-    print("stopped", file=sys.stderr)
-    return 0
+    server.run_to_end(served, settings, report)
 
 
 def define_flags() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import concurrent.futures
 import contextlib
@@ -531,14 +530,14 @@ def test_what_loading_tells_is_seen_and_requests_are_quiet(monkeypatch, caplog, 
 
     def request(*given) -> None:
         logging.warning("cut")
+        raise InputError("the end")
 
     monkeypatch.setattr(loading, "load_backend", tell)
     monkeypatch.setattr(loading, "directory_of_versions", lambda *given: object() if has_versions else None)
-    monkeypatch.setattr(server, "run", request)
-    monkeypatch.setattr(asyncio, "run", lambda done: None)
+    monkeypatch.setattr(server, "run_to_end", request)
     before = logging.get_verbosity()
     try:
-        assert own_flags.refusal(serve, "--model=somewhere") == ""
+        assert own_flags.refusal(serve, "--model=somewhere") == "the end"
     finally:
         logging.set_verbosity(before)
     assert caplog.messages == ["loading", "no warm-up", *["cut"] * has_versions]

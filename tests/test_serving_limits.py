@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 import socket
+import time
+import urllib.request
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from albert_tf.serving.settings import Settings
+from tests import fake_server
 from tests.serving_fakes import Fake
 
 pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
@@ -18,11 +23,9 @@ pytest.importorskip("prometheus_client", reason="needs the extra `serve`: promet
 from albert_tf.serving import server  # noqa: E402
 from albert_tf.serving.application import Server  # noqa: E402
 
-PATH = "/v1/models/m:predict"
-
 
 @contextlib.asynccontextmanager
-async def serving(backend, **limits) -> AsyncIterator[int]:
+async def serving(backend: Fake, **limits: Any) -> AsyncIterator[int]:
     """The port of a server for the block."""
     settings = Settings(port=0, stop_seconds=1, **limits)
     listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -33,6 +36,13 @@ async def serving(backend, **limits) -> AsyncIterator[int]:
         backend.may_answer.set()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def request(body: Any) -> bytes:
+    """A whole request for predictions, after which the connection ends."""
+    data = json.dumps(body)
+    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    return (head + data).encode()
 
 
 class Large(Fake):
@@ -51,8 +61,7 @@ async def taken(port: int, seconds: float, pause: float) -> int:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(client, ("127.0.0.1", port))
-        body = json.dumps({"instances": ["a"]})
-        await loop.sock_sendall(client, f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        await loop.sock_sendall(client, request({"instances": ["a"]}))
         await asyncio.sleep(seconds)
         size = 0
         with contextlib.suppress(ConnectionResetError):
@@ -69,3 +78,19 @@ def test_who_does_not_read_its_answer_is_turned_away_and_who_reads_slowly_is_not
 
     never, slowly = asyncio.run(run())
     assert never < Large.SIZE <= slowly
+
+
+def test_a_model_that_is_at_work_does_not_keep_the_process_after_sigterm():
+    process, port = fake_server.started("--answers=0", "--stop_seconds=0.3")
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(request({"instances": ["a"]}))
+            metrics = b""
+            while b"\nalbert_tf_requests_at_work 2.0" not in metrics:
+                metrics = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read()
+            start = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=5)
+        assert process.returncode == 0 and "stopped" in errors and time.monotonic() - start < 3
+    finally:
+        process.kill()

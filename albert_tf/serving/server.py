@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from aiohttp import web
 
 from albert_tf.errors import InputError
 from albert_tf.serving.application import Server
 from albert_tf.serving.settings import Settings
+
+
+def run_to_end(server: Server, settings: Settings, report: Callable[[str], None]) -> NoReturn:
+    """`run`, and then ends the process with 0; what the model or a new version is still at is left as it is.
+
+    Raises:
+        InputError: see `run`.
+    """
+
+    async def serve() -> NoReturn:
+        await run(server, settings, report)
+        print("stopped", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # asyncio and the interpreter would wait for their threads, however long those take
+
+    asyncio.run(serve())
+    raise AssertionError("it ends the process")
 
 
 async def run(server: Server, settings: Settings, report: Callable[[str], None]) -> None:
@@ -45,7 +65,8 @@ async def run(server: Server, settings: Settings, report: Callable[[str], None])
     finally:
         closer.cancel()
         await asyncio.gather(closer, return_exceptions=True)
-        await runner.cleanup()
+        # Requests have this time to end by themselves; aiohttp would take it once more to cancel what is left of them.
+        await asyncio.wait([loop.create_task(runner.cleanup())], timeout=settings.stop_seconds)
 
 
 def address(host: str, port: int) -> str:
