@@ -30,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
         max_wait_seconds=FLAGS.max_wait_ms / 1000,
         max_queued_rows=FLAGS.max_queued_rows,
         max_rows=FLAGS.max_rows,
+        max_answer_values=FLAGS.max_answer_values,
         max_body_bytes=int(FLAGS.max_body_mb * (1 << 20)),
         read_seconds=FLAGS.read_seconds,
         answer_seconds=FLAGS.answer_seconds,
@@ -48,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
     from albert_tf.serving import loading
 
     logging.set_verbosity(logging.INFO)
-    backend = loading.load_backend(FLAGS.model, settings.max_batch_rows)
-    directory = loading.directory_of_versions(FLAGS.model, settings.max_batch_rows)
+    backend = loading.load_backend(FLAGS.model, settings)
+    directory = loading.directory_of_versions(FLAGS.model, settings)
     if directory is None:  # nothing will be loaded any more, and of requests there is a warning for each cut text
         logging.set_verbosity(logging.ERROR)
 
@@ -71,6 +72,9 @@ def define_flags() -> None:
     flags.DEFINE_float("max_wait_ms", 5.0, "Milliseconds that a row waits for others.", lower_bound=0)
     flags.DEFINE_integer("max_queued_rows", 4096, "More rows waiting are refused with 503.", lower_bound=1)
     flags.DEFINE_integer("max_rows", 1024, "Rows of one request; more are refused with 413.", lower_bound=1)
+    flags.DEFINE_integer(
+        "max_answer_values", 1 << 22, "Numbers and texts of one answer; more are refused with 413.", lower_bound=1
+    )
     flags.DEFINE_float("max_body_mb", 8.0, "MiB of one request; more are refused with 413.", lower_bound=1e-3)
     flags.DEFINE_float("read_seconds", 15.0, "For the body to arrive; then 408.", lower_bound=1e-3)
     flags.DEFINE_float("answer_seconds", 60.0, "From there to the answer; then 504.", lower_bound=1e-3)

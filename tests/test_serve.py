@@ -40,9 +40,11 @@ from albert_tf.serving.loading import load_backend  # noqa: E402
 
 MOST_BODY = 100_000
 MOST_ROWS = 50
+MOST_VALUES = 100
 READ_SECONDS = 1.5
 IDLE_SECONDS = 2.0
 TEXTS = ["a b c", "", "中文 é 😀 \x00", "g " * 300]
+SETTINGS = Settings(max_batch_rows=8)
 
 
 class Served:
@@ -135,7 +137,8 @@ def servers(tmp_path_factory):
     limits += [f"--read_seconds={READ_SECONDS}", f"--idle_seconds={IDLE_SECONDS}", "--max_wait_ms=20"]
     model = answering_models.write_task_model(directory, "classifier")
     started = [Served(model, "classifier", *limits)]
-    started.append(Served(write_versions(directory / "half"), "half", "--file_system_poll_wait_seconds=0.1"))
+    of_half = ["--file_system_poll_wait_seconds=0.1", f"--max_answer_values={MOST_VALUES}"]
+    started.append(Served(write_versions(directory / "half"), "half", *of_half))
     try:
         yield [server.wait() for server in started]
     finally:
@@ -229,6 +232,16 @@ def test_status_and_metadata(half):
 def test_tensors_that_do_not_fit(half, body, message):
     status, answer = half.predict(body)
     assert status == 400 and list(answer) == ["error"] and message in answer["error"]
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "unlike", "any_rank"])
+def test_an_answer_that_is_too_large_is_refused(half, signature):
+    """Be it read at once or in parts of which none is too large."""
+    values = MOST_VALUES - (signature == "unlike")
+    status, answer = half.predict({"signature_name": signature, "inputs": [2.0] * values})
+    assert status == 200
+    status, answer = half.predict({"signature_name": signature, "inputs": [2.0] * (values + 1)})
+    assert status == 413 and "the answer would have 101 values, and at most 100 are given" in answer["error"]
 
 
 def test_a_newer_version_takes_over(half):
@@ -422,7 +435,7 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, path, mess
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty" / "1").mkdir(parents=True)
     with pytest.raises(InputError, match=message):
-        load_backend(path, 8)
+        load_backend(path, SETTINGS)
 
 
 @pytest.mark.parametrize("error", [KeyError("a variable"), AssertionError()])
@@ -433,7 +446,7 @@ def test_a_saved_model_that_does_not_load_is_one_sentence(tmp_path, monkeypatch,
     (tmp_path / "saved_model.pb").touch()
     monkeypatch.setattr(tf.saved_model, "load", fails)
     with pytest.raises(InputError, match=f"cannot load the SavedModel .*: .*{str(error) or 'AssertionError'}"):
-        load_backend(str(tmp_path), 8)
+        load_backend(str(tmp_path), SETTINGS)
 
 
 def rows_of(backend, instances) -> list[dict]:
@@ -469,7 +482,7 @@ def test_a_model_and_its_signature_answer_the_same_requests_alike(tmp_path, name
     """What the model's directory answers, the signature of its SavedModel answers too, under the same names."""
     pytest.importorskip("tensorflow_text", reason="needs TensorFlow Text, which has no wheel here")
     path = written(tmp_path, name)
-    ours, loaded = load_backend(path, 8), source.load(path)
+    ours, loaded = load_backend(path, SETTINGS), source.load(path)
     pairs = loaded.about.get("pairs", False)
     parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, pairs=pairs)
     signature = saved_model.head_signatures(parts)
@@ -494,7 +507,7 @@ def test_a_saved_model_answers_as_the_directory_it_is_from(tmp_path, name):
     model = answering_models.write_task_model(tmp_path, name)
     loaded = task_model.load(model)
     export_saved_model(tmp_path / "served" / "3", loaded.model, loaded.tokenizer, kind=loaded.kind)
-    ours, exported = load_backend(model, 8), load_backend(str(tmp_path / "served"), 8)
+    ours, exported = load_backend(model, SETTINGS), load_backend(str(tmp_path / "served"), SETTINGS)
     assert (ours.version, exported.version) == (1, 3)
     for one, other in zip(rows_of(ours, INSTANCES[name]), rows_of(exported, INSTANCES[name])):
         assert set(one) == set(other)

@@ -10,6 +10,7 @@ import pytest
 from albert_tf.errors import InputError
 from albert_tf.serving import loading, rest, saved_model
 from albert_tf.serving.backend import Request, RequestError, RowError
+from albert_tf.serving.settings import Settings
 from albert_tf.serving.versions import Versions
 from tests.serving_fakes import Fake, make_batcher, until
 
@@ -152,16 +153,16 @@ def test_the_newest_version_is_wanted_and_a_damaged_one_when_it_changes(tmp_path
         (tmp_path / version).mkdir(exist_ok=True)
         (tmp_path / version / "saved_model.pb").write_text(content)
 
-    def load_backend(path: str, rows: int):
+    def load_backend(path: str, settings: Settings):
         if "damaged" in (tmp_path / path / "saved_model.pb").read_text():
             raise InputError("damaged")
         return Fake(int(path.rpartition("/")[2]))
 
     monkeypatch.setattr(loading, "load_backend", load_backend)
-    assert loading.directory_of_versions(str(tmp_path), 8) is None
+    assert loading.directory_of_versions(str(tmp_path), Settings()) is None
     put("2")
-    assert loading.directory_of_versions(str(tmp_path / "2"), 8) is None
-    directory = loading.directory_of_versions(str(tmp_path), 8)
+    assert loading.directory_of_versions(str(tmp_path / "2"), Settings()) is None
+    directory = loading.directory_of_versions(str(tmp_path), Settings())
     assert directory is not None and directory.wanted(2) is None
     (tmp_path / "3").mkdir()  # its files have not come yet
     assert directory.wanted(2) is None

@@ -63,12 +63,14 @@ class Request(NamedTuple):
         rows: how many.
         data: of the backend's own kind.
         can_split: whether `Backend.split` can take it apart.
+        of_rows: how many the request has that this is a part of; 0 where it is a whole one.
     """
 
     key: Hashable
     rows: int
     data: Any
     can_split: bool = True
+    of_rows: int = 0
 
 
 class Backend(Protocol):

@@ -76,7 +76,10 @@ class Batcher:
         if request.rows <= most or not request.can_split:
             return await self._enqueue(request)
         starts = range(0, request.rows, most)
-        parts = [self._backend.split(request, start, min(start + most, request.rows)) for start in starts]
+        parts = [
+            self._backend.split(request, start, min(start + most, request.rows))._replace(of_rows=request.rows)
+            for start in starts
+        ]
         waiting = [self._enqueue(part) for part in parts]
         try:
             answers = await asyncio.gather(*map(_of_part, waiting, starts))

@@ -10,22 +10,23 @@ from albert_tf.errors import InputError
 from albert_tf.serving import saved_model
 from albert_tf.serving.backend import DEFAULT_SIGNATURE, Backend
 from albert_tf.serving.portable import PortableBackend
+from albert_tf.serving.settings import Settings
 
 Stamp = tuple[tuple[str, int, int], ...]
 
 
-def directory_of_versions(path: str, max_batch_rows: int) -> SavedModelVersions | None:
+def directory_of_versions(path: str, settings: Settings) -> SavedModelVersions | None:
     """Where newer versions of a SavedModel at a path will be; None where it has no numbered ones."""
     found = saved_model.newest_version(path)
-    return None if found is None or found[0] == path else SavedModelVersions(path, max_batch_rows)
+    return None if found is None or found[0] == path else SavedModelVersions(path, settings)
 
 
 class SavedModelVersions:
     """A `Directory` with a SavedModel in each of its numbered directories."""
 
-    def __init__(self, path: str, max_batch_rows: int):
+    def __init__(self, path: str, settings: Settings):
         self._path = path
-        self._max_batch_rows = max_batch_rows
+        self._settings = settings
         self._tried: tuple[str, Stamp] | None = None
 
     def wanted(self, current: int) -> int | None:
@@ -44,7 +45,7 @@ class SavedModelVersions:
         if found is None or found[1] != version:
             raise InputError(f"{self._path} has no version {version} any more")
         self._tried = found[0], _stamp(found[0])
-        backend = load_backend(found[0], self._max_batch_rows)
+        backend = load_backend(found[0], self._settings)
         self._tried = None
         return backend
 
@@ -60,14 +61,14 @@ def _stamp(directory: str) -> Stamp:
     return tuple(sorted(found))
 
 
-def load_backend(path: str, max_batch_rows: int) -> Backend:
+def load_backend(path: str, settings: Settings) -> Backend:
     """The SavedModel, or the model of any other form, at a path; it has answered once where it has an example.
 
     Raises:
         InputError: nothing that can answer is there.
     """
-    backend: Backend = saved_model.load(path) or PortableBackend(
-        load_answerer(path, batch_size=max_batch_rows, fills=False)
+    backend: Backend = saved_model.load(path, settings.max_answer_values) or PortableBackend(
+        load_answerer(path, batch_size=settings.max_batch_rows, fills=False)
     )
     example = backend.examples.get(DEFAULT_SIGNATURE)
     if example is not None:  # so that the first request does not wait for the tracing

@@ -47,6 +47,10 @@ def newest_version(path: str) -> tuple[str, int] | None:
 class SavedModelBackend:
     """A `Backend` of any SavedModel.
 
+    Args:
+        path, version: see `newest_version`.
+        max_answer_values: numbers and texts of one answer.
+
     Attributes:
         functions: of the signatures, by name.
 
@@ -54,8 +58,9 @@ class SavedModelBackend:
         InputError: it cannot be loaded, or has no signature to call.
     """
 
-    def __init__(self, path: str, version: int):
+    def __init__(self, path: str, version: int, max_answer_values: int):
         self.version = version
+        self._max_answer_values = max_answer_values
         self.task = "a SavedModel"
         with contextlib.suppress(ImportError):
             import tensorflow_text  # noqa: F401  registers the operations of tokenizers
@@ -114,6 +119,7 @@ class SavedModelBackend:
         except tf.errors.InvalidArgumentError as error:
             raise RequestError(400, str(error.message).splitlines()[0]) from error
         values = {name: tensor.numpy() for name, tensor in outputs.items()}
+        self._check_size(values, requests)
         if len(requests) == 1:
             return [{name: to_json(_array(value), name) for name, value in values.items()}]
         rows = sum(request.rows for request in requests)
@@ -125,6 +131,18 @@ class SavedModelBackend:
             results.append({name: to_json(value[start:stop], name) for name, value in values.items()})
             start = stop
         return results
+
+    def _check_size(self, values: Mapping[str, Any], requests: Sequence[Request]) -> None:
+        """Refuses what is too large before it is JSON, which takes many times the memory; a part stands for all."""
+        rows = sum(request.rows for request in requests)
+        largest = max(request.of_rows or request.rows for request in requests)
+        count = sum(np.size(value) for value in values.values()) * largest // rows
+        if count > self._max_answer_values:
+            raise RequestError(
+                413,
+                f"the answer would have {count:,} values, and at most {self._max_answer_values:,} are given: ask for "
+                "fewer or shorter rows, or have the server started with a larger --max_answer_values",
+            )
 
     def _request(self, signature: str, columns: Mapping[str, Any], *, must_be_rows: bool) -> Request:
         infos = self.signatures[signature].inputs
@@ -144,13 +162,13 @@ class SavedModelBackend:
         return Request((signature, shapes), int(count or 0), arrays)
 
 
-def load(path: str) -> SavedModelBackend | None:
+def load(path: str, max_answer_values: int) -> SavedModelBackend | None:
     """The newest SavedModel at a path, after a warm-up; None where there is none."""
     found = newest_version(path)
     if found is None:
         return None
     logging.info("loading the SavedModel %s", found[0])
-    backend = SavedModelBackend(*found)
+    backend = SavedModelBackend(*found, max_answer_values)
     warm_up.warm_up(found[0], backend.functions, backend.signatures)
     return backend
 

@@ -19,6 +19,7 @@ class Settings:
         max_wait_seconds: how long the first row of a batch waits for others.
         max_queued_rows: more are refused with 503.
         max_rows: of one request.
+        max_answer_values: numbers and texts of one answer.
         max_body_bytes: of one request, unpacked.
         read_seconds: for a request's body to arrive.
         answer_seconds: from there to the answer.
@@ -33,6 +34,7 @@ class Settings:
     max_wait_seconds: float = 0.005
     max_queued_rows: int = 4096
     max_rows: int = 1024
+    max_answer_values: int = 1 << 22
     max_body_bytes: int = 8 << 20
     read_seconds: float = 15.0
     answer_seconds: float = 60.0
