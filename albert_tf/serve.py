@@ -30,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
         max_wait_seconds=FLAGS.max_wait_ms / 1000,
         max_queued_rows=FLAGS.max_queued_rows,
         max_rows=FLAGS.max_rows,
+        max_row_characters=FLAGS.max_row_characters,
         max_answer_values=FLAGS.max_answer_values,
         max_body_bytes=int(FLAGS.max_body_mb * (1 << 20)),
         read_seconds=FLAGS.read_seconds,
@@ -72,6 +73,12 @@ def define_flags() -> None:
     flags.DEFINE_float("max_wait_ms", 5.0, "Milliseconds that a row waits for others.", lower_bound=0)
     flags.DEFINE_integer("max_queued_rows", 4096, "More rows waiting are refused with 503.", lower_bound=1)
     flags.DEFINE_integer("max_rows", 1024, "Rows of one request; more are refused with 413.", lower_bound=1)
+    flags.DEFINE_integer(
+        "max_row_characters",
+        1 << 16,
+        "Of the texts of a row, and of a batch; a longer row is refused with 413.",
+        lower_bound=1,
+    )
     flags.DEFINE_integer(
         "max_answer_values", 1 << 22, "Numbers and texts of one answer; more are refused with 413.", lower_bound=1
     )

@@ -58,8 +58,8 @@ class Quiet:
 
 
 def make_batcher(backend, **settings) -> Batcher:
-    given = {"max_batch_rows": 4, "max_wait_seconds": 0, "max_queued_rows": 100, "observer": Quiet(), **settings}
-    return Batcher(backend, **given)
+    given = {"max_batch_rows": 4, "max_batch_characters": 100, "max_wait_seconds": 0, "max_queued_rows": 100}
+    return Batcher(backend, **{**given, "observer": Quiet(), **settings})
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -76,3 +76,22 @@ def test_a_queue_that_ends_leaves_no_rows_behind():
         assert seen.rows == 0
 
     asyncio.run(run())
+
+
+def test_a_batch_has_no_more_characters_than_one_row_may():
+    """Rows are parted and requests joined up to so many; what is larger by itself is read by itself."""
+
+    async def run() -> None:
+        backend = Fake(1)
+        batcher = make_batcher(backend, max_batch_characters=10, max_wait_seconds=0.02)
+        backend.may_answer.set()
+        sizes = (3, 4, 4, 6, 11, 1, 1, 1, 1, 1)
+        rows = Request("", len(sizes), list(sizes), characters=sizes)
+        assert (await batcher.answer(rows))["version"] == [1] * len(sizes)
+        assert backend.ran == [[3, 4, 1], [4, 6], [11], [1, 1, 1, 1]]
+        backend.ran.clear()
+        await asyncio.gather(*[batcher.answer(Request("", 1, [size], characters=(size,))) for size in (6, 6, 4, 3)])
+        assert backend.ran == [[6, 4], [6, 3]]
+        await batcher.close()
+
+    asyncio.run(run())

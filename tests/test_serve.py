@@ -556,6 +556,16 @@ def test_what_loading_tells_is_seen_and_requests_are_quiet(monkeypatch, caplog, 
     assert caplog.messages == ["loading", "no warm-up", *["cut"] * has_versions]
 
 
+def test_flags_and_readme_have_the_limits_of_the_settings(repository):
+    settings = Settings()
+    for name, value in own_flags.parsed(serve).flag_values_dict().items():
+        if hasattr(settings, name):
+            assert getattr(settings, name) == value, name
+    text = " ".join((repository / "README.md").read_text().split())
+    assert f"at most {settings.max_row_characters:,} characters" in text
+    assert f"at most {settings.max_answer_values:,} values" in text
+
+
 def test_addresses_are_urls():
     assert server.address("127.0.0.1", 80) == "http://127.0.0.1:80"
     assert server.address("::1", 8501) == "http://[::1]:8501"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from albert_tf.serving import row_characters
 from albert_tf.serving.settings import Settings
 from tests import fake_server
 from tests.serving_fakes import Fake, until
@@ -131,6 +132,36 @@ def test_the_model_does_not_work_for_who_has_left():
             backend.may_answer.set()
             assert (await at_work).status == (await stays).status == 200
         assert backend.ran == [["at work"], ["stays"]]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "instances, columns, characters",
+    [
+        (["", "ab"], ["", "ab"], (1, 2)),
+        ([{"b64": "YWI="}], {"b64": "YWI="}, (4,)),
+        ([{"q": "a", "c": "bcd"}, {"q": "é", "c": "😀"}], {"q": ["a", "é"], "c": ["bcd", "😀"]}, (4, 2)),
+        ([{"words": ["a", "bc", ""]}], {"words": [["a", "bc", ""]]}, (4,)),
+        ([{"p": "abc", "q": "d", "o": ["e", "fg"]}], {"p": ["abc"], "q": ["d"], "o": [["e", "fg"]]}, (11,)),
+        ([{"x": "ab", "numbers": [1, 2, 3]}], {"x": ["ab"], "numbers": [[1, 2, 3]]}, (2,)),
+    ],
+)
+def test_the_characters_to_read_are_counted(instances, columns, characters):
+    assert row_characters.of_rows(instances) == row_characters.of_columns(columns) == characters
+
+
+def test_a_row_that_takes_too_long_to_read_is_refused():
+    async def run() -> None:
+        backend = Fake(7)
+        backend.may_answer.set()
+        async with serving(backend, max_row_characters=10) as port:
+            assert (await predict(port, "a" * 10, "b" * 10)).status == 200
+            refused = await predict(port, "a", "b" * 11)
+            assert refused.status == 413 and "instance 1 has 11 characters to read, and at most 10 are taken" in str(
+                refused.content
+            )
+        assert backend.ran == [["a" * 10], ["b" * 10]]
 
     asyncio.run(run())
 

@@ -78,6 +78,7 @@ class Server:
             return Batcher(
                 backend,
                 max_batch_rows=settings.max_batch_rows,
+                max_batch_characters=settings.max_row_characters,
                 max_wait_seconds=settings.max_wait_seconds,
                 max_queued_rows=settings.max_queued_rows,
                 observer=self._metrics,
@@ -146,7 +147,7 @@ class Server:
 
     async def _answer(self, body: bytes, version: Version) -> web.Response:
         settings = self._settings
-        read = (body, version.backend, settings.max_rows)
+        read = (body, version.backend, settings)
         if len(body) > _LARGE_BODY:
             asked, is_rows = await _beside(rest.read_request, *read)
         else:

@@ -63,6 +63,7 @@ class Request(NamedTuple):
         rows: how many.
         data: of the backend's own kind.
         can_split: whether `Backend.split` can take it apart.
+        characters: of the texts of each row that `Backend.split` can part; or nothing, where they are not counted.
         of_rows: how many the request has that this is a part of; 0 where it is a whole one.
     """
 
@@ -70,6 +71,7 @@ class Request(NamedTuple):
     rows: int
     data: Any
     can_split: bool = True
+    characters: tuple[int, ...] = ()
     of_rows: int = 0
 
 

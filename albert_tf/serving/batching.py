@@ -26,6 +26,7 @@ class _Waiting(NamedTuple):
     request: Request
     answer: asyncio.Future[Columns]
     since: float
+    characters: int
 
 
 class Batcher:
@@ -38,6 +39,7 @@ class Batcher:
     Args:
         backend: the model.
         max_batch_rows: of a batch.
+        max_batch_characters: of the texts of a batch, unless a single row has more.
         max_wait_seconds: of its first request.
         max_queued_rows: beyond them requests are refused.
         observer: is told of queue and batches.
@@ -48,12 +50,14 @@ class Batcher:
         backend: Backend,
         *,
         max_batch_rows: int,
+        max_batch_characters: int,
         max_wait_seconds: float,
         max_queued_rows: int,
         observer: Observer,
     ):
         self._backend = backend
         self._max_batch_rows = max_batch_rows
+        self._max_batch_characters = max_batch_characters
         self._max_wait_seconds = max_wait_seconds
         self._max_queued_rows = max_queued_rows
         self._observer = observer
@@ -72,14 +76,10 @@ class Batcher:
         self._forget_done()
         if self._rows + request.rows > self._max_queued_rows:
             raise RequestError(_UNAVAILABLE, f"{self._rows} rows are waiting already: try again later")
-        most = self._max_batch_rows
-        if request.rows <= most or not request.can_split:
+        starts = self._starts(request) if request.can_split else [0]
+        if len(starts) == 1:
             return await self._enqueue(request)
-        starts = range(0, request.rows, most)
-        parts = [
-            self._backend.split(request, start, min(start + most, request.rows))._replace(of_rows=request.rows)
-            for start in starts
-        ]
+        parts = [self._part(request, start, stop) for start, stop in zip(starts, [*starts[1:], request.rows])]
         waiting = [self._enqueue(part) for part in parts]
         try:
             answers = await asyncio.gather(*map(_of_part, waiting, starts))
@@ -97,9 +97,25 @@ class Batcher:
         self._forget_done()
         self._executor.shutdown(wait=False)
 
+    def _starts(self, request: Request) -> list[int]:
+        """The first row of each part that the model reads at once."""
+        starts, characters = [0], 0
+        for row, more in enumerate(request.characters or [0] * request.rows):
+            characters += more
+            if row - starts[-1] == self._max_batch_rows or (
+                row > starts[-1] and characters > self._max_batch_characters
+            ):
+                starts.append(row)
+                characters = more
+        return starts
+
+    def _part(self, request: Request, start: int, stop: int) -> Request:
+        part = self._backend.split(request, start, stop)
+        return part._replace(characters=request.characters[start:stop], of_rows=request.rows)
+
     def _enqueue(self, request: Request) -> asyncio.Future[Columns]:
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(request, loop.create_future(), loop.time())
+        waiting = _Waiting(request, loop.create_future(), loop.time(), sum(request.characters))
         self._waiting.append(waiting)
         self._count(request.rows)
         self._changed.set()
@@ -145,13 +161,16 @@ class Batcher:
     def _taken(self, first: _Waiting) -> list[_Waiting]:
         """Those of the waiting that go with the first one."""
         batch: list[_Waiting] = []
-        rows = 0
+        rows = characters = 0
         for waiting in self._waiting:
-            if waiting.request.key == first.request.key and (
-                not batch or rows + waiting.request.rows <= self._max_batch_rows
-            ):
+            fits = (
+                rows + waiting.request.rows <= self._max_batch_rows
+                and characters + waiting.characters <= self._max_batch_characters
+            )
+            if waiting.request.key == first.request.key and (fits or not batch):
                 batch.append(waiting)
                 rows += waiting.request.rows
+                characters += waiting.characters
             if rows >= self._max_batch_rows:
                 break
         return batch

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from albert_tf.serving import row_characters
 from albert_tf.serving.backend import (
     DEFAULT_SIGNATURE,
     NO_ROWS,
@@ -16,26 +17,29 @@ from albert_tf.serving.backend import (
     TensorInfo,
     has_rows,
 )
+from albert_tf.serving.settings import Settings
 from albert_tf.serving.versions import State
 
 INSTANCES, INPUTS, SIGNATURE_NAME = "instances", "inputs", "signature_name"
 _LEVELS = 4  # of an answer that are taken apart: its object, rows, outputs, and their first dimension
+_STRING = "DT_STRING"
 _KEYS = (INSTANCES, INPUTS, SIGNATURE_NAME)
 
 
-def read_request(body: bytes, backend: Backend, max_rows: int) -> tuple[Request, bool]:
+def read_request(body: bytes, backend: Backend, settings: Settings) -> tuple[Request, bool]:
     """What is asked for, and whether it is in the row form.
 
     Raises:
-        RequestError: it is no JSON, not of the API's form, not what the signature takes, or has too many rows.
+        RequestError: it is no JSON, not of the API's form, not what the signature takes, has too many rows, or one
+            whose texts are too long.
     """
     try:
-        return _read(_object(body), backend, max_rows)
+        return _read(_object(body), backend, settings)
     except RecursionError as error:
         raise RequestError(400, "JSON Parse error: there are too many lists within lists") from error
 
 
-def _read(values: dict[str, Any], backend: Backend, max_rows: int) -> tuple[Request, bool]:
+def _read(values: dict[str, Any], backend: Backend, settings: Settings) -> tuple[Request, bool]:
     signature = values.get(SIGNATURE_NAME) or DEFAULT_SIGNATURE
     if not isinstance(signature, str):
         raise RequestError(400, f"{SIGNATURE_NAME} must be a string")
@@ -50,11 +54,15 @@ def _read(values: dict[str, Any], backend: Backend, max_rows: int) -> tuple[Requ
         instances = values[INSTANCES]
         if not isinstance(instances, list) or not instances:
             raise RequestError(400, f"{INSTANCES!r} must be a list with at least one instance")
-        _check_count(len(instances), max_rows)
+        _check_count(len(instances), settings.max_rows)
         request = backend.from_rows(signature, instances)
     else:
         request = backend.from_columns(signature, values[INPUTS])
-        _check_count(request.rows, max_rows)
+        _check_count(request.rows, settings.max_rows)
+    if any(info.type == _STRING for info in backend.signatures[signature].inputs.values()):
+        characters = row_characters.of_rows(instances) if is_rows else row_characters.of_columns(values[INPUTS])
+        _check_characters(characters, settings.max_row_characters)
+        request = request._replace(characters=characters)
     return request, is_rows
 
 
@@ -150,6 +158,16 @@ def _check_count(rows: int, max_rows: int) -> None:
         raise RequestError(400, "the request has no rows")
     if rows > max_rows:
         raise RequestError(413, f"the request has {rows} rows, and at most {max_rows} are taken at once")
+
+
+def _check_characters(characters: Sequence[int], most: int) -> None:
+    for row, count in enumerate(characters):
+        if count > most:
+            raise RequestError(
+                413,
+                f"instance {row} has {count:,} characters to read, and at most {most:,} are taken: ask for its parts, "
+                "or have the server started with a larger --max_row_characters",
+            )
 
 
 def _tensors(tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:

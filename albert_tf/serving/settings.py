@@ -19,6 +19,8 @@ class Settings:
         max_wait_seconds: how long the first row of a batch waits for others.
         max_queued_rows: more are refused with 503.
         max_rows: of one request.
+        max_row_characters: of the texts of one row, and of all rows that the model reads at once. What has begun is
+            not given up, so it is as much as the model may read within `answer_seconds`.
         max_answer_values: numbers and texts of one answer.
         max_body_bytes: of one request, unpacked.
         read_seconds: for a request's body to arrive.
@@ -34,6 +36,7 @@ class Settings:
     max_wait_seconds: float = 0.005
     max_queued_rows: int = 4096
     max_rows: int = 1024
+    max_row_characters: int = 1 << 16
     max_answer_values: int = 1 << 22
     max_body_bytes: int = 8 << 20
     read_seconds: float = 15.0
