@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from albert_tf.serving.backend import DEFAULT_SIGNATURE, Request, Signature, TensorInfo
+from albert_tf.serving.backend import DEFAULT_SIGNATURE, Request, RequestError, Signature, TensorInfo
 from albert_tf.serving.batching import Batcher
 
 
@@ -31,6 +31,8 @@ class Fake:
         self.ran: list[list] = []
 
     def from_rows(self, signature, instances) -> Request:
+        if not all(isinstance(instance, str) for instance in instances):
+            raise RequestError(400, "it is no text")
         return Request(signature, len(instances), list(instances))
 
     def from_columns(self, signature, inputs) -> Request:
