@@ -20,11 +20,16 @@ OF_CHOICES = [
     {"passage": "a b c " * number, "question": "who", "options": ["one", "two", "a"][: 2 + number % 2]}
     for number in range(1, 6)
 ]
+OF_QUESTIONS = [
+    {"question": "who", "context": context} for context in ("", "the cat sat in ulm", "words to say " * 30, " \t ", "x")
+]
 CASES = {
     "labels": ("AlbertForSequenceClassification", {"labels": ("no", "yes")}, OF_TEXTS),
     "number": ("AlbertForSequenceClassification", {"num_labels": 1}, OF_TEXTS),
     "choices": ("AlbertForMultipleChoice", {}, OF_CHOICES),
     "tags": ("AlbertForTokenClassification", {}, OF_TEXTS),
+    "spans": ("AlbertForQuestionAnswering", {}, OF_QUESTIONS),
+    "answerable spans": ("AlbertForAnswerableQuestionAnswering", {}, OF_QUESTIONS),
 }
 
 
@@ -57,10 +62,10 @@ def exported(path, output, name: str, **options):
 @pytest.mark.parametrize(
     "case, name, packed",
     [
-        *((case, "onnx", True) for case in CASES if case != "tags"),
+        *((case, "onnx", True) for case in ("labels", "number", "choices")),
         ("labels", "openvino", True),
         ("choices", "onnx", False),
-        ("tags", "onnx", False),
+        *((case, "onnx", False) for case in ("tags", "spans", "answerable spans")),
         ("labels", "tflite", False),
     ],
 )
@@ -68,14 +73,16 @@ def test_an_export_answers_as_its_model_does(directory, tmp_path, case, name, pa
     path, instances = written(directory, case), CASES[case][2]
     exported(path, tmp_path / "9", name, **({"packed": True} if packed else {}))
     (tmp_path / "10").mkdir()  # a version without a file
-    wanted = loading.load_answerer(str(path)).answers(instances)
-    answerer = loading.load_answerer(str(tmp_path), batch_size=3)
+    model, answerer = loading.load_answerer(str(path)), loading.load_answerer(str(tmp_path), batch_size=3)
     assert answerer.answers([]) == []
-    for given, answer in zip(answerer.answers(instances), wanted):
-        assert set(given) == set(answer)
-        for key, value in answer.items():
-            is_number = key in ("value", "probability", "probabilities")
-            assert given[key] == (pytest.approx(value, rel=1e-3, abs=1e-5) if is_number else value), key
+    for block in (instances, instances[:1]):  # the second one has no word, and of questions no window
+        found, wanted = answerer.answers(block), model.answers(block)
+        assert len(found) == len(wanted) == len(block)
+        for given, answer in zip(found, wanted):
+            assert set(given) == set(answer)
+            for key, value in answer.items():
+                is_number = key == "value" or key.endswith(("probability", "probabilities"))
+                assert given[key] == (pytest.approx(value, rel=1e-3, abs=1e-5) if is_number else value), key
 
 
 def test_a_packed_export_gets_all_texts_at_once(directory, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ class FilePredictor:
     def of_features(self, features: FeatureSet, examples: Sequence[Example]) -> list[Prediction]:
         """The same from the features that the kind has made of the examples with `training=False`."""
         kept: dict[str, list[np.ndarray]] = {}
-        sizes = features.sizes.reshape(len(features), -1).max(axis=1, initial=0)
+        sizes = features.sizes.reshape(len(features), features.choices).max(axis=1, initial=0)
         for batch in batches(features, self._kind.settings["max_seq_length"], self._batch_size):
             outputs = self._kind.kept(self._model_outputs(outputs_of(self._function, batch), batch), batch)
             for name, values in outputs.items():
