@@ -110,7 +110,9 @@ def test_versions_count_up(exported, tmp_path):
         pass
     with version_directories.new_version(str(tmp_path), 10) as directory:
         (pathlib.Path(directory) / "file").write_text("")
-    (tmp_path / "notes").mkdir()
+    for name in ("notes", "9", "٣٣"):
+        (tmp_path / name).mkdir()
+    assert version_directories.versions(str(tmp_path)) == [(n, str(tmp_path / str(n))) for n in (10, 9)]
     assert (tmp_path / "10" / "file").exists() and version_directories.next_version(str(tmp_path)) == 11
 
 

@@ -13,6 +13,7 @@ from albert_tf.answering.pretrained_answerers import VectorAnswerer
 from albert_tf.answering.task_answerers import CLASSES
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.errors import InputError
+from albert_tf.exporting import version_directories
 from albert_tf.exporting.runtimes.file_predictor import FilePredictor
 from albert_tf.exporting.runtimes.runtime_export import COMPARISON_FILE, RUNTIMES
 from albert_tf.exporting.source import ENCODER
@@ -33,11 +34,10 @@ class Found(NamedTuple):
 def find(path: str) -> Found | None:
     """The export in a directory, or the newest of those in its numbered ones; None where there is none."""
     try:
-        names = os.listdir(path)
+        versions = version_directories.versions(path) if os.path.isdir(path) else []
     except OSError:
         return None
-    versions = sorted((int(name), name) for name in names if name.isdecimal() and name.isascii())
-    for directory in (path, *(os.path.join(path, name) for _, name in reversed(versions))):
+    for directory in (path, *(directory for _, directory in versions)):
         for name, runtime in RUNTIMES.items():
             if all(os.path.isfile(os.path.join(directory, file)) for file in (runtime.file, COMPARISON_FILE)):
                 return Found(directory, name)

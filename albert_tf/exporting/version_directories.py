@@ -9,9 +9,15 @@ from albert_tf import storage
 from albert_tf.errors import InputError
 
 
+def versions(base: str) -> list[tuple[int, str]]:
+    """What in the directory `base` has a number as its name: number and path, the highest first; none without `base`."""
+    names = [name for name in storage.list_directory(base) if name.isdecimal() and name.isascii()]
+    return sorted(((int(name), storage.join(base, name)) for name in names), reverse=True)
+
+
 def next_version(base: str) -> int:
     """One more than the highest number among the names in the directory `base`; 1 where there is none."""
-    return max((int(name) for name in storage.list_directory(base) if name.isdecimal()), default=0) + 1
+    return max((number for number, _ in versions(base)), default=0) + 1
 
 
 @contextlib.contextmanager
