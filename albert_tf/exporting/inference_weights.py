@@ -12,6 +12,7 @@ import numpy as np
 
 from albert_tf.encoder import FeedForward, SelfAttention
 from albert_tf.exporting.graph_weights import in_precision
+from albert_tf.exporting.joined_qkv import joined_qkv
 from albert_tf.models import AlbertModel
 
 SCORE_FACTOR = 0.5  # what the graph multiplies scores by; exact in every precision
@@ -39,10 +40,12 @@ def inference_weights(albert: AlbertModel, precision: str) -> dict[str, Any]:
 
 
 def _attention(part: SelfAttention, precision: str) -> dict[str, Arrays]:
-    factor = 1.0 / (SCORE_FACTOR * math.sqrt(part.config.head_size))
-    layers = ((part.query, factor), (part.key, 1.0), (part.value, 1.0))
-    kernel = np.concatenate([_array(layer.kernel) * np.float32(by) for layer, by in layers], axis=1)
-    bias = np.concatenate([_array(layer.bias) * np.float32(by) for layer, by in layers])
+    layers = (part.query, part.key, part.value)
+    kernel, bias = joined_qkv(
+        [_array(layer.kernel) for layer in layers],
+        [_array(layer.bias) for layer in layers],
+        1.0 / (SCORE_FACTOR * math.sqrt(part.config.head_size)),
+    )
     return {
         "qkv": {"kernel": in_precision(kernel, precision), "bias": in_precision(bias, precision)},
         "output": _dense(part.output_dense, precision),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.exporting.joined_qkv import joined_qkv
 
 _BLOCK = "bert/encoder/transformer/group_{}/inner_group_{}"
 
@@ -23,16 +24,15 @@ def names(config: AlbertConfig) -> list[tuple[str, str]]:
     ]
 
 
-def joined_qkv(weights: Mapping[str, np.ndarray], scope: str, head_size: int) -> tuple[np.ndarray, np.ndarray]:
+def query_key_value(weights: Mapping[str, np.ndarray], scope: str, head_size: int) -> tuple[np.ndarray, np.ndarray]:
     """The kernel [H,3H] and the bias [3H] of queries, keys and values.
 
     Args:
         weights: released name to values.
         scope: of "query" and the others.
-        head_size: D; the division of scores by its root is in the query's part, where it costs nothing.
+        head_size: D, by whose root scores are divided.
     """
-    scale = np.float32(1.0 / math.sqrt(head_size))
     kernels, biases = (
         [weights[f"{scope}/{part}/{what}"] for part in ("query", "key", "value")] for what in ("kernel", "bias")
     )
-    return np.concatenate([kernels[0] * scale, *kernels[1:]], axis=1), np.concatenate([biases[0] * scale, *biases[1:]])
+    return joined_qkv(kernels, biases, 1.0 / math.sqrt(head_size))

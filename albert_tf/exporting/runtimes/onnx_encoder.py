@@ -101,7 +101,7 @@ class Network:
 
     def _attention(self, hidden: str, bias: str, block: str, only_first: bool) -> str:
         graph, config, name = self.graph, self.config, f"{block}/attention_1/self"
-        kernel, biases = block_weights.joined_qkv(self.weights, name, config.head_size)
+        kernel, biases = block_weights.query_key_value(self.weights, name, config.head_size)
         joined = graph.product(hidden, f"{name}/query_key_value", kernel, biases)
         width, shape = config.hidden_size, graph.integers(0, 0, config.num_attention_heads, config.head_size)
         split = graph.op("Split", joined, graph.integers(width, width, width), outputs=3, axis=-1)

@@ -96,7 +96,7 @@ class TfliteEncoder:
         joined = self._product(
             hidden,
             f"{name}/query_key_value",
-            *block_weights.joined_qkv(self._weights, name, self._config.head_size),
+            *block_weights.query_key_value(self._weights, name, self._config.head_size),
         )
         query, key, value = (
             tf.transpose(tf.reshape(part, heads), [0, 2, 1, 3]) for part in tf.split(joined, 3, axis=1)
