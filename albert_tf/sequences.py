@@ -14,6 +14,7 @@ from absl import logging
 from albert_tf.errors import InputError
 from albert_tf.tokenizer import Tokenizer
 
+LONGEST = 512  # pieces of a sequence, where nobody says and the model has so many positions
 SHORT_FOR_PAIRS = 16
 SPECIALS_OF_ONE, SPECIALS_OF_PAIR = 2, 3
 

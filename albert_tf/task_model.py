@@ -27,8 +27,6 @@ from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tokenizer import Tokenizer
 
-LONGEST = 512  # pieces of a sequence, where the source does not tell
-
 
 class NoHead(InputError):
     """A model has no head for a task, or one that was never trained."""
@@ -105,7 +103,7 @@ def load(path: str | os.PathLike[str], **changes: Any) -> TaskModel:
     if checkpoint.config is None:
         raise InputError(f"{given} does not tell the sizes of its model: put its {CONFIG_FILE} beside it")
     positions = checkpoint.config.max_position_embeddings
-    settings = {"max_seq_length": min(LONGEST, positions), **about.get("settings", {}), **changes}
+    settings = {"max_seq_length": min(sequences.LONGEST, positions), **about.get("settings", {}), **changes}
     kind = catalogue.kind_from_settings(head, settings)
     sequences.check_positions(kind.settings["max_seq_length"], positions)
     model = model_class(head).from_checkpoint(checkpoint, head, checkpoint.config)

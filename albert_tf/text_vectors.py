@@ -27,7 +27,6 @@ def _mean(outputs: dict[str, tf.Tensor], mask: tf.Tensor) -> tf.Tensor:
 
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
-LONGEST = 512  # pieces of a text, where nothing else is said and the model has so many positions
 POOLED = "pooled"
 # Name to how the outputs of `AlbertModel` and input_mask [B,S] become [B,H].
 POOLINGS: dict[str, Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]] = {
@@ -82,7 +81,7 @@ class TextVectors:
         tokenizer: Tokenizer,
         *,
         pooling: str = POOLED,
-        max_seq_length: int = 512,
+        max_seq_length: int = sequences.LONGEST,
         batch_size: int = 32,
     ) -> TextVectors:
         """Those of an encoder.
@@ -166,6 +165,6 @@ def load(path: str, pooling: str = POOLED, max_seq_length: int | None = None, ba
         model,
         tokenizer,
         pooling=pooling,
-        max_seq_length=max_seq_length or min(LONGEST, model.config.max_position_embeddings),
+        max_seq_length=max_seq_length or min(sequences.LONGEST, model.config.max_position_embeddings),
         batch_size=batch_size,
     )

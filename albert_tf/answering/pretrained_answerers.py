@@ -19,8 +19,7 @@ from albert_tf.answering.answerer import (
     numbers,
 )
 from albert_tf.gap_filling import GAP, GapFiller, pieces_with_gaps
-from albert_tf.sequences import SPECIALS_OF_ONE
-from albert_tf.task_model import LONGEST
+from albert_tf.sequences import LONGEST, SPECIALS_OF_ONE
 from albert_tf.tasks import text_file
 from albert_tf.text_vectors import TextVectors
 

@@ -102,7 +102,7 @@ def load_vectors(
         return text_vectors.POOLINGS[pooling](dict(outputs), input_mask)
 
     positions = config.max_position_embeddings
-    length = max_seq_length or min(text_vectors.LONGEST, positions)
+    length = max_seq_length or min(sequences.LONGEST, positions)
     sequences.check_positions(length, positions)
     return TextVectors(
         vectors,

@@ -37,7 +37,6 @@ from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tokenizer import Tokenizer
 
 SERVING_DEFAULT, IDS, EMBEDDINGS = "serving_default", "ids", "embeddings"
-_LONGEST = 512  # pieces of a sequence, where nobody says
 
 
 def export_saved_model(
@@ -86,7 +85,7 @@ def make_parts(
     """See `export_saved_model`."""
     positions = model.config.max_position_embeddings
     settings = dict(kind.settings) if kind else {}
-    length = max_seq_length or min(settings.get("max_seq_length") or _LONGEST, positions)
+    length = max_seq_length or min(settings.get("max_seq_length") or sequences.LONGEST, positions)
     sequences.check_positions(length, positions)
     if model.head.kind in task_kinds.CLASSES:
         kind = task_kinds.kind_from_settings(model.head, {**settings, "max_seq_length": length})

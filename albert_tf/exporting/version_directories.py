@@ -10,7 +10,7 @@ from albert_tf.errors import InputError
 
 
 def versions(base: str) -> list[tuple[int, str]]:
-    """What in the directory `base` has a number as its name: number and path, the highest first; none without `base`."""
+    """What has a number as its name in the directory `base`, if there is one: number and path, the highest first."""
     names = [name for name in storage.list_directory(base) if name.isdecimal() and name.isascii()]
     return sorted(((int(name), storage.join(base, name)) for name in names), reverse=True)
 
