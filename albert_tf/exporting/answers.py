@@ -5,12 +5,19 @@ B questions, W windows of their contexts, S the padded length.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from albert_tf.answer_metrics import NO_WINDOW
 from albert_tf.exporting import blocks, forward
 from albert_tf.exporting.parts import HeadSignatures, Outputs, Parts, TextInput
 from albert_tf.head_config import ANSWERABLE
+
+if TYPE_CHECKING:  # these need TensorFlow Text
+    from albert_tf.aligned_texts import EncodedTexts
+    from albert_tf.exporting.answer_search import BestAnswers, Contexts
+    from albert_tf.exporting.answer_windows import AnswerWindows
 
 _INPUTS = (
     TextInput("question", sample="Where was Albert Einstein born?"),
@@ -67,7 +74,7 @@ class _TextAnswers:
             return {**self._answerable(outputs, windows, pieces, decoded), "is_cut": is_cut}
         return {**_answered(self._span(outputs, windows, pieces, decoded)), "is_cut": is_cut}
 
-    def _span(self, outputs: Outputs, windows, pieces, contexts):  # type: ignore[no-untyped-def]
+    def _span(self, outputs: Outputs, windows: AnswerWindows, pieces: EncodedTexts, contexts: Contexts) -> BestAnswers:
         from albert_tf.exporting import answer_search
 
         kind = self._parts.kind
@@ -90,7 +97,9 @@ class _TextAnswers:
         # All of the best ones may stand in the question or end too early; then every other one counts.
         return answer_search.BestAnswers(*tf.cond(tf.reduce_all(first.is_found), lambda: tuple(first), all_tried))
 
-    def _answerable(self, outputs: Outputs, windows, pieces, contexts) -> Outputs:  # type: ignore[no-untyped-def]
+    def _answerable(
+        self, outputs: Outputs, windows: AnswerWindows, pieces: EncodedTexts, contexts: Contexts
+    ) -> Outputs:
         from albert_tf.exporting import answer_search
 
         kind = self._parts.kind
@@ -116,7 +125,7 @@ class _TextAnswers:
         }
 
 
-def _answered(best) -> Outputs:  # type: ignore[no-untyped-def]
+def _answered(best: BestAnswers) -> Outputs:
     return {
         "answer": best.texts,
         "start": best.starts,

@@ -5,6 +5,8 @@ B texts, S the padded length, H hidden size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from albert_tf.exporting import forward
@@ -38,7 +40,7 @@ def vectors(parts: Parts) -> HeadSignatures:
     )
 
 
-def vectors_of_texts(parts: Parts):  # type: ignore[no-untyped-def]
+def vectors_of_texts(parts: Parts) -> Callable[..., Outputs]:
     """The function of `vectors` for texts."""
 
     def of_texts(*texts: tf.Tensor) -> Outputs:
