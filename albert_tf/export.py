@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+from albert_tf import storage
 from albert_tf.errors import InputError, run_main
 from albert_tf.task_file import PAIRS
 
@@ -67,13 +68,14 @@ def write_saved_model() -> None:
     )
     labelled = _labelled(loaded)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
+    path = storage.join(FLAGS.output, str(version))
     with version_directories.new_version(FLAGS.output, version) as directory:
         graph = saved_model.save(directory, parts, FLAGS.mixed_precision)
         ops = serving_files.write_extra(directory)
         has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
-        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), graph, parts, labelled)
+        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), path, graph, parts, labelled)
     serving_files.write_samples(FLAGS.output, FLAGS.name)
-    print(f"wrote {os.path.join(FLAGS.output, str(version))}")
+    print(f"wrote {path}")
     print(graph_difference(loaded.model, graph).sentence(FLAGS.mixed_precision))
     for line in compared:
         print(line)
@@ -106,7 +108,7 @@ def _labelled(loaded: Source) -> Labelled | None:
     return runtime_export.read_labelled(FLAGS.check_file, loaded) if FLAGS.check_file else None
 
 
-def _compare_graph(directory: str, graph: Any, parts: Any, labelled: Labelled | None) -> list[str]:
+def _compare_graph(directory: str, path: str, graph: Any, parts: Any, labelled: Labelled | None) -> list[str]:
     """What is said of the graph on texts or labelled examples, where there is a file of them."""
     if not FLAGS.check_texts and labelled is None:
         return []
@@ -117,6 +119,7 @@ def _compare_graph(directory: str, graph: Any, parts: Any, labelled: Labelled | 
         ids_outputs.as_arrays(ids_outputs.keras_function(graph)),
         parts,
         FLAGS.mixed_precision,
+        called=path,
         texts=FLAGS.check_texts,
         labelled=labelled,
     )
@@ -139,13 +142,21 @@ def write_runtime_file() -> None:
     parts = saved_model.make_parts(loaded.model, loaded.tokenizer, kind=loaded.kind, max_seq_length=length, pairs=pairs)
     labelled = _labelled(loaded)
     version = FLAGS.version or version_directories.next_version(FLAGS.output)
+    path = storage.join(FLAGS.output, str(version))
     with version_directories.new_version(FLAGS.output, version) as directory:
         packed = FLAGS.packed
         function = runtime_export.write(directory, FLAGS.format, loaded, parts, FLAGS.weights, packed=packed)
         result = runtime_export.compare(
-            directory, function, parts, FLAGS.weights, packed=packed, texts=FLAGS.check_texts, labelled=labelled
+            directory,
+            function,
+            parts,
+            FLAGS.weights,
+            called=path,
+            packed=packed,
+            texts=FLAGS.check_texts,
+            labelled=labelled,
         )
-    print(f"wrote {os.path.join(FLAGS.output, str(version))}")
+    print(f"wrote {path}")
     for line in runtime_export.lines(result):
         print(line)
 

@@ -179,6 +179,8 @@ def test_too_large_a_difference_and_no_number_are_errors(ratio):
     with pytest.raises(InputError, match="logits"):
         comparison.check({"logits": {"max_difference": 1.0, "relative_rms": ratio}}, "float32", "it")
     comparison.check({"logits": {"max_difference": 1.0, "relative_rms": 9e-4}}, "float32", "it")
+    with pytest.raises(InputError, match="of its is_label 10% are the model's, .*: give float32 in place of int8"):
+        comparison.check({"is_label": {"share_equal": 0.1}}, "int8", "it")
 
 
 def test_an_output_that_is_missing_and_orders_that_differ_are_errors():
@@ -267,7 +269,8 @@ def test_what_differs_too_much_is_not_left_behind(classifier, tmp_path, monkeypa
         return lambda inputs: function({**inputs, "segment_ids": 1 - inputs["segment_ids"]})
 
     monkeypatch.setitem(runtime_export.RUNTIMES, "onnx", runtime._replace(function=wrong))
-    with pytest.raises(InputError, match="is not written"):
+    told = f"{tmp_path}/1 is not written: its .* differs .*: compare it on texts of the model's own kind"
+    with pytest.raises(InputError, match=told):
         given = {"output": tmp_path, "check_texts": classifier / "texts.txt"}
         run_here(monkeypatch, model=classifier / "model", format="onnx", **given)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]

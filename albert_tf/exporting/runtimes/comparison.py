@@ -31,10 +31,12 @@ from albert_tf.exporting.runtimes.file_predictor import FilePredictor
 from albert_tf.feature_set import FeatureSet
 from albert_tf.tasks.examples import Example
 
-BOUNDS = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
+EXACT = "float32"
+BOUNDS = {EXACT: 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
 # Of whole numbers and truth values as many at least are the same: where two are all but equally likely, they change
 # places, and the ends that are followed from a start change with it. A mistake leaves hardly any.
-LEAST_EQUAL = {"float32": 0.95, "float16": 0.8, "bfloat16": 0.5, "int8": 0.25}
+LEAST_EQUAL = {EXACT: 0.95, "float16": 0.8, "bfloat16": 0.5, "int8": 0.25}
+_ADVICE = "compare it on texts of the model's own kind (--check_texts), or take another --format"
 _STARTS, _ENDS = "start_top_index", "end_top_log_probs"
 _NOT_ALLOWED = -1e29  # logits below it are those of positions that cannot be an answer
 
@@ -102,20 +104,26 @@ class _Sums:
 def check(found: Mapping[str, Mapping[str, float]], weights: str, what: str) -> None:
     """Holds differences to the bound of a precision.
 
+    Args:
+        found: of `differences`.
+        weights: the precision.
+        what: the export, as a person knows it.
+
     Raises:
         InputError: one is beyond it, or no number at all.
     """
+    advice = _ADVICE if weights == EXACT else f"give {EXACT} in place of {weights}"
     for name, values in found.items():
         if values.get("share_equal", 1.0) < LEAST_EQUAL[weights]:
             raise InputError(
                 f"{what} is not written: of its {name} {values['share_equal']:.0%} are the model's, and with {weights} "
-                f"at least {LEAST_EQUAL[weights]:.0%} should be"
+                f"at least {LEAST_EQUAL[weights]:.0%} should be: {advice}"
             )
         ratio = values.get("relative_rms", 0.0)
         if not ratio <= BOUNDS[weights]:
             raise InputError(
-                f"{what} is not written: its {name} differs from the model's by {ratio:.2g} of its size, and {weights} "
-                f"should keep it within {BOUNDS[weights]:g}; largest difference {values['max_difference']:.2g}"
+                f"{what} is not written: its {name} differs from the model's by {ratio:.2g} of its size (at most by "
+                f"{values['max_difference']:.2g}), and {weights} should keep it within {BOUNDS[weights]:g}: {advice}"
             )
 
 

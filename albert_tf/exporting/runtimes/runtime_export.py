@@ -164,6 +164,7 @@ def compare(
     parts: Parts,
     weights: str,
     *,
+    called: str,
     packed: bool = False,
     texts: str | None = None,
     labelled: Labelled | None = None,
@@ -175,6 +176,7 @@ def compare(
         function: of the export, on padded batches.
         parts: as in `write`, with a tokenizer.
         weights: whose bound holds.
+        called: the directory's name for a person; it may be another one until it is complete.
         packed: as in `write`.
         texts: a file with a text on each line, or None, see `real_texts`.
         labelled: what `read_labelled` gave, or None.
@@ -196,7 +198,7 @@ def compare(
     some = real_texts.real_texts(texts)
     features = check_inputs.features_of_texts(parts, some)
     found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)
-    comparison.check(found, weights, os.path.basename(directory) or directory)
+    comparison.check(found, weights, called)
     result: dict[str, Any] = {
         "weights": weights,
         "packed": packed,
