@@ -47,9 +47,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def write_saved_model() -> None:
-    """Writes the next version of a SavedModel with all that TF Serving wants beside it, and says what that is."""
+    """Writes the next version of a SavedModel with all that TF Serving wants beside it, and says what that is.
+
+    The graph that the signatures ask is compared with the model before the version appears.
+    """
     from albert_tf.exporting import saved_model, serving_files, source, version_directories, warmup
-    from albert_tf.exporting.graph_difference import graph_difference
+    from albert_tf.exporting.runtimes import ids_outputs, runtime_export
 
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
     tokenizer = None if FLAGS.ids_only else loaded.tokenizer
@@ -71,13 +74,21 @@ def write_saved_model() -> None:
     path = storage.join(FLAGS.output, str(version))
     with version_directories.new_version(FLAGS.output, version) as directory:
         graph = saved_model.save(directory, parts, FLAGS.mixed_precision)
+        result = runtime_export.compare(
+            os.path.join(directory, serving_files.EXTRA),
+            ids_outputs.as_arrays(ids_outputs.keras_function(graph, with_vectors=True)),
+            parts,
+            FLAGS.mixed_precision,
+            called=path,
+            with_vectors=True,
+            texts=FLAGS.check_texts,
+            labelled=labelled,
+        )
         ops = serving_files.write_extra(directory)
         has_warmup = warmup.write(directory, FLAGS.name, version, saved_model.samples(parts))
-        compared = _compare_graph(os.path.join(directory, serving_files.EXTRA), path, graph, parts, labelled)
     serving_files.write_samples(FLAGS.output, FLAGS.name)
     print(f"wrote {path}")
-    print(graph_difference(loaded.model, graph).sentence(FLAGS.mixed_precision))
-    for line in compared:
+    for line in runtime_export.lines(result):
         print(line)
     for name, operations in ops.items():
         print(f"{name}: {', '.join(operations) or 'none'}")
@@ -106,24 +117,6 @@ def _labelled(loaded: Source) -> Labelled | None:
     if FLAGS.ids_only and (FLAGS.check_texts or FLAGS.check_file):
         raise InputError("--check_texts and --check_file need the vocabulary, and --ids_only leaves it out")
     return runtime_export.read_labelled(FLAGS.check_file, loaded) if FLAGS.check_file else None
-
-
-def _compare_graph(directory: str, path: str, graph: Any, parts: Any, labelled: Labelled | None) -> list[str]:
-    """What is said of the graph on texts or labelled examples, where there is a file of them."""
-    if not FLAGS.check_texts and labelled is None:
-        return []
-    from albert_tf.exporting.runtimes import ids_outputs, runtime_export
-
-    result = runtime_export.compare(
-        directory,
-        ids_outputs.as_arrays(ids_outputs.keras_function(graph)),
-        parts,
-        FLAGS.mixed_precision,
-        called=path,
-        texts=FLAGS.check_texts,
-        labelled=labelled,
-    )
-    return runtime_export.lines(result)
 
 
 def write_runtime_file() -> None:

@@ -42,7 +42,8 @@ def exported(tmp_path_factory) -> tuple[pathlib.Path, str]:
     model, tokenizer = make("AlbertForSequenceClassification")
     task_model.save(str(folder / "model"), model, tokenizer, kind_of(model), {"pairs": True})
     command = [sys.executable, "-m", "albert_tf.export", f"--model={folder / 'model'}", "--format=saved_model"]
-    command += [f"--output={folder / 'served'}", "--name=pairs"]
+    (folder / "texts.txt").write_text("a text\nanother one here\n")
+    command += [f"--output={folder / 'served'}", "--name=pairs", f"--check_texts={folder / 'texts.txt'}"]
     done = subprocess.run(command, cwd=source_files.REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "served", done.stdout
@@ -69,6 +70,9 @@ def test_a_version_holds_what_a_server_wants(exported):
         assert f"{name}: {', '.join(names)}" in printed
     function = served(base / "1")
     assert set(function.structured_input_signature[1]) == {"text_a", "text_b"}
+    told = json.loads((base / "1" / "assets.extra" / "comparison.json").read_text())
+    assert set(told["outputs"]) == {"logits", "probabilities", "probability", "sequence_output", "pooled_output"}
+    assert f"logits: max difference {told['outputs']['logits']['max_difference']:.3g}, relative rms " in printed
 
 
 def test_all_other_operations_are_in_plain_tensorflow(exported):
@@ -201,6 +205,9 @@ def test_ids_alone_load_in_plain_tensorflow(exported, tmp_path, monkeypatch, cap
     assert "TensorFlow Text: none" in capsys.readouterr().out
     inputs = {"input_ids": [[2, 7, 3]], "input_mask": [[1, 1, 1]], "segment_ids": [[0, 0, 0]]}
     requests = [("ids/7", name, inputs) for name in ("serving_default", "ids", "embeddings")]
+    told = json.loads((tmp_path / "ids" / "7" / "assets.extra" / "comparison.json").read_text())
+    assert told["texts"] == {"source": "random pieces", "count": 200}
+    assert told["outputs"]["logits"]["relative_rms"] < told["bound"] == 1e-3
     default, of_ids, vectors = exported_models.ask(tmp_path, requests, "plain")
     assert default == of_ids and set(vectors) == {"sequence_output", "pooled_output"}
     assert not required_ops.required_ops(str(tmp_path / "ids" / "7")) & required_ops.TEXT_OPS

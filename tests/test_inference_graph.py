@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.exporting import graph_weights, saved_model
-from albert_tf.exporting.graph_difference import Difference, graph_difference
 from albert_tf.exporting.inference_model import InferenceModel
 from albert_tf.exporting.token_packing import TokenPacking
 from albert_tf.models import AlbertModel
@@ -135,14 +134,6 @@ def test_half_precision_rounds_and_no_more(precision, rounding):
     errors = given.numpy()[is_piece] - wanted
     share = np.sqrt(np.square(errors).mean() / np.square(wanted).mean())
     assert 0.1 * rounding < share < math.sqrt(20 * SIZES["num_hidden_layers"] / 3) * rounding
-
-
-def test_the_difference_is_told():
-    model = encoder({})
-    exact, rounded = (graph_difference(model, InferenceModel(model, name)) for name in ("float32", "bfloat16"))
-    assert exact.largest < 1e-5 < rounded.largest < 0.5 and exact.size == rounded.size
-    said = Difference(0.0123, 1.5).sentence("bfloat16")
-    assert said == "in bfloat16 the vectors differ from the model's by 1.2e-02 at most, where their own size is 1.50"
 
 
 def test_training_is_refused():

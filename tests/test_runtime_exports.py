@@ -15,6 +15,7 @@ from albert_tf import task_model
 from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.exporting import saved_model
+from albert_tf.exporting.inference_model import InferenceModel
 from albert_tf.exporting.runtimes import check_inputs, comparison, ids_outputs, onnx_file, real_texts, runtime_export
 from albert_tf.exporting.source import Source
 from albert_tf.predicting import Predictor
@@ -109,12 +110,19 @@ def test_every_head_answers_as_the_model_does_for_any_size(tmp_path, name, weigh
 
 def test_types_and_shapes_are_those_of_the_traced_function():
     for head in exported_models.HEADS:
-        found = traced(model_of(head)).get_concrete_function().structured_outputs
-        told, found = (
-            {name: (spec.shape.as_list(), spec.dtype) for name, spec in specs.items()}
-            for specs in (ids_outputs.output_specs(model_of(head)), found)
-        )
-        assert told == found
+        assert types_of(ids_outputs.output_specs(model_of(head))) == types_of(outputs_of(traced(model_of(head))))
+    for head in ("AlbertModel", "AlbertForMaskedLM", "AlbertForSequenceClassification"):  # the second has no pooler
+        with_vectors = ids_outputs.keras_function(model_of(head), with_vectors=True)
+        told = ids_outputs.output_specs(model_of(head), with_vectors=True)
+        assert types_of(told) == types_of(outputs_of(with_vectors)) and "sequence_output" in told
+
+
+def outputs_of(function):
+    return function.get_concrete_function().structured_outputs
+
+
+def types_of(specs) -> dict:
+    return {name: (spec.shape.as_list(), spec.dtype) for name, spec in specs.items()}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +257,7 @@ def test_the_command_writes_what_is_needed_to_run_it(classifier, tmp_path, monke
     assert "max difference" in printed and "accuracy" in printed
 
 
-def test_a_saved_model_is_compared_where_there_are_texts(classifier, tmp_path, monkeypatch, capsys):
+def test_a_saved_model_is_compared_before_it_appears(classifier, tmp_path, monkeypatch, capsys):
     pytest.importorskip("tensorflow_text")
     given = {"check_texts": classifier / "texts.txt", "check_file": classifier / "dev.tsv"}
     given["mixed_precision"] = "bfloat16"
@@ -274,6 +282,20 @@ def test_what_differs_too_much_is_not_left_behind(classifier, tmp_path, monkeypa
         given = {"output": tmp_path, "check_texts": classifier / "texts.txt"}
         run_here(monkeypatch, model=classifier / "model", format="onnx", **given)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_a_saved_model_of_numbers_beyond_its_precision_is_not_left_behind(tmp_path, monkeypatch):
+    model, tokenizer = make("AlbertForSequenceClassification")
+    gamma = model.named_variables()["bert/embeddings/LayerNorm/gamma"]
+    gamma.assign(1e6 * np.array(gamma))  # float16 ends at 65,504
+    task_model.save(str(tmp_path / "model"), model, tokenizer, kind_of(model), {"pairs": False})
+    monkeypatch.setattr(saved_model, "save", lambda directory, parts, precision: InferenceModel(parts.model, precision))
+    with pytest.raises(
+        InputError, match=f"{tmp_path}/served/1 is not written: .*nan.*: give float32 in place of float16"
+    ):
+        given = {"ids_only": True, "mixed_precision": "float16", "output": tmp_path / "served"}
+        run_here(monkeypatch, model=tmp_path / "model", **given)
+    assert not list((tmp_path / "served").iterdir())
 
 
 def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ Function = Callable[[Arrays], Arrays]
 BATCH_SIZE = 16
 _GAP_EVERY = 7  # about the share of pieces that pre-training hides
 _CHOICES = 4
+_LONGEST = 64  # random pieces of a sequence
 
 
 def features_of_texts(parts: Parts, texts: Sequence[str]) -> FeatureSet:
@@ -40,6 +41,15 @@ def features_of_texts(parts: Parts, texts: Sequence[str]) -> FeatureSet:
         return FeatureSet(ids, made.sizes, made.first_sizes, np.arange(len(texts), dtype=np.int32))
     features: FeatureSet = parts.kind.features(_examples(parts, texts), tokenizer, training=False)
     return features
+
+
+def random_features(parts: Parts, count: int) -> FeatureSet:
+    """Sequences of random pieces, from one to as many as a sequence may have, but at most `_LONGEST`."""
+    random, config = np.random.default_rng(0), parts.model.config
+    sizes = np.linspace(min(_LONGEST, parts.max_seq_length), 1, count).astype(np.int32)
+    ids = random.integers(config.vocab_size, size=int(sizes.sum())).astype(np.int32)
+    first_sizes = (sizes + 1) // 2 if config.type_vocab_size > 1 else sizes
+    return FeatureSet(ids, sizes, first_sizes, np.arange(count, dtype=np.int32))
 
 
 def batches(features: FeatureSet, max_seq_length: int, batch_size: int | None = BATCH_SIZE) -> Iterator[Arrays]:

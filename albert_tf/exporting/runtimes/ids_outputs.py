@@ -32,8 +32,13 @@ from albert_tf.pretrained_model import ENCODER_INPUTS, PretrainedModel
 _Shapes = dict[str, list[Any]]  # sizes of each output, None where they differ
 
 
-def keras_function(model: PretrainedModel | Any) -> Any:
-    """A tf.function of `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name."""
+def keras_function(model: PretrainedModel | Any, with_vectors: bool = False) -> Any:
+    """A tf.function of `input_ids`, `input_mask` and `segment_ids` [B,S] int32 to the outputs by name.
+
+    Args:
+        model: a `PretrainedModel` or an `InferenceModel`, with any head.
+        with_vectors: beside the head's outputs those of the encoder, as the signature `embeddings` gives them.
+    """
     parts = saved_model.make_parts(model, None)
     of_ids = saved_model.head_signatures(parts).of_ids
 
@@ -47,6 +52,8 @@ def keras_function(model: PretrainedModel | Any) -> Any:
             outputs = {"probabilities": tf.nn.softmax(logits), "logits": logits}
         else:
             outputs = of_ids(inputs)
+        if with_vectors:
+            outputs = {**outputs, **forward.encoder_outputs(model, inputs)}
         of_a_number = ("logits",) if model.head.problem == REGRESSION else ()
         return {name: value for name, value in outputs.items() if value.dtype != tf.string and name not in of_a_number}
 
@@ -59,17 +66,18 @@ def as_arrays(function: Any) -> Callable[[Mapping[str, np.ndarray]], dict[str, n
     return lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()}
 
 
-def output_specs(model: PretrainedModel, packed: bool = False) -> dict[str, tf.TensorSpec]:
+def output_specs(model: PretrainedModel, packed: bool = False, with_vectors: bool = False) -> dict[str, tf.TensorSpec]:
     """Of each output of `keras_function` its type and shape, which no function is traced for; None for B and S.
 
     Args:
         model: with any head.
         packed: those alone that have one row for a text, as files with several texts in a row give them.
+        with_vectors: see `keras_function`.
     """
     types = {"is_label": tf.bool, "start_top_index": tf.int32, "end_top_index": tf.int32}
     return {
         name: tf.TensorSpec(shape, types.get(name, tf.float32))
-        for name, shape in _shapes(model).items()
+        for name, shape in {**_shapes(model), **(_vector_shapes(model) if with_vectors else {})}.items()
         if not (packed and None in shape[1:])
     }
 
@@ -77,8 +85,7 @@ def output_specs(model: PretrainedModel, packed: bool = False) -> dict[str, tf.T
 def _shapes(model: Any) -> _Shapes:
     head, config = model.head, model.config
     if head.kind == "encoder":
-        pooled: _Shapes = {} if model.pooler is None else {"pooled_output": [None, config.hidden_size]}
-        return {"sequence_output": [None, None, config.hidden_size], **pooled}
+        return _vector_shapes(model)
     if head.kind == "classifier":
         if head.problem == REGRESSION:
             return {"value": [None]}
@@ -100,3 +107,9 @@ def _shapes(model: Any) -> _Shapes:
             **dict.fromkeys(("end_top_log_probs", "end_top_index"), [None, starts * ends]),
         }
     return {"masked_lm_logits": [None, None, config.vocab_size]}
+
+
+def _vector_shapes(model: Any) -> _Shapes:
+    width = model.config.hidden_size
+    pooled: _Shapes = {} if getattr(model, "albert", model).pooler is None else {"pooled_output": [None, width]}
+    return {"sequence_output": [None, None, width], **pooled}

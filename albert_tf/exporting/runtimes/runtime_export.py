@@ -166,6 +166,7 @@ def compare(
     *,
     called: str,
     packed: bool = False,
+    with_vectors: bool = False,
     texts: str | None = None,
     labelled: Labelled | None = None,
 ) -> dict[str, Any]:
@@ -174,10 +175,11 @@ def compare(
     Args:
         directory: of the export.
         function: of the export, on padded batches.
-        parts: as in `write`, with a tokenizer.
+        parts: as in `write`; without a tokenizer random pieces stand for the texts.
         weights: whose bound holds.
         called: the directory's name for a person; it may be another one until it is complete.
         packed: as in `write`.
+        with_vectors: whether the function gives the encoder's too, see `ids_outputs.keras_function`.
         texts: a file with a text on each line, or None, see `real_texts`.
         labelled: what `read_labelled` gave, or None.
 
@@ -187,22 +189,27 @@ def compare(
     Raises:
         InputError: a difference is beyond the bound, or the texts cannot be read.
     """
-    specs = ids_outputs.output_specs(parts.model, packed)
+    specs = ids_outputs.output_specs(parts.model, packed, with_vectors)
     per_position = {name for name, spec in specs.items() if spec.shape.rank > 1 and spec.shape[1] is None}
-    keras = ids_outputs.as_arrays(ids_outputs.keras_function(parts.model))
+    keras = ids_outputs.as_arrays(ids_outputs.keras_function(parts.model, with_vectors))
 
     def model(inputs: check_inputs.Arrays) -> check_inputs.Arrays:
         outputs = keras(inputs)
         return {name: outputs[name] for name in specs}
 
-    some = real_texts.real_texts(texts)
-    features = check_inputs.features_of_texts(parts, some)
+    if parts.given_tokenizer is None:
+        source, count = "random pieces", real_texts.COUNT
+        features = check_inputs.random_features(parts, count)
+    else:
+        some = real_texts.real_texts(texts)
+        source, count = texts or "documentation of this Python", len(some)
+        features = check_inputs.features_of_texts(parts, some)
     found = comparison.differences(model, function, check_inputs.batches(features, parts.max_seq_length), per_position)
     comparison.check(found, weights, called)
     result: dict[str, Any] = {
         "weights": weights,
         "packed": packed,
-        "texts": {"source": texts or "documentation of this Python", "count": len(some)},
+        "texts": {"source": source, "count": count},
         "bound": comparison.BOUNDS[weights],
         "outputs": found,
     }
