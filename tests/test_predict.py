@@ -20,7 +20,8 @@ from albert_tf.answering import loading
 from albert_tf.answering.answerer import BadInstance
 from albert_tf.errors import InputError
 from albert_tf.gap_filling import GapFiller, load
-from albert_tf.scoring import columns
+from albert_tf.scoring import columns, output
+from albert_tf.scoring.columns import Given
 from albert_tf.scoring.source import Source
 from tests import answering_models
 from tests.own_flags import refusal
@@ -209,6 +210,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch
         ("classifier", "a.txt", b"good\n\xff\n", "a.txt, line 2: the byte 0xff"),
         ("classifier", "a.jsonl", b'{"text": "x"}\n\n{"text": 3}\n', "a.jsonl, line 3: text is 3, but must be a text"),
         ("classifier", "a.jsonl", b'{"text": "x"}\n{"text": "\\ud800"}', "line 2: text has half of a surrogate"),
+        ("classifier", "a.jsonl", b'{"id": "\\ud800", "text": "x"}', "a.jsonl, line 1: its id has half of a surrogate"),
         ("classifier", "a.jsonl", b'{"text": "x"}\n[1]\n', "a.jsonl, line 2 must be a JSON object"),
         ("classifier", "a.jsonl", b'{"text": "x"}\n{"text"\n', "a.jsonl, line 2: not JSON"),
         (
@@ -271,6 +273,20 @@ def test_from_standard_input_to_standard_output(model):
     assert "predicting: 3 rows" in done.stderr and "Traceback" not in done.stderr
     bad = subprocess.run([*command, "--format=jsonl"], input='{"text": "x"}\n{\n', capture_output=True, text=True)
     assert bad.returncode == 1 and "standard input, line 2: not JSON" in bad.stderr and "Traceback" not in bad.stderr
+
+
+def test_a_table_has_a_column_of_identifiers_or_none(tmp_path):
+    rows = [Given(f"line {number}", {}, id_) for number, id_ in enumerate((None, 7, "a\tb", None))]
+    answers = [{"value": number / 2} for number in range(4)]
+    with output.opened(str(tmp_path / "a.tsv"), "tsv", ()) as write_rows:
+        for some in (slice(2), slice(2, 4)):
+            write_rows(rows[some], answers[some])
+    assert (tmp_path / "a.tsv").read_text() == "id\tvalue\n\t0.0\n7\t0.5\na b\t1.0\n\t1.5\n"
+    refused = pytest.raises(InputError, match="line 1 has an id, and the table has no column for it")
+    with refused, output.opened(str(tmp_path / "b.tsv"), "tsv", ()) as write_rows:
+        write_rows(rows[:1], answers[:1])
+        write_rows(rows[1:], answers[1:])
+    assert not (tmp_path / "b.tsv").exists()
 
 
 def test_rows_are_read_as_they_are_asked_for(tmp_path):

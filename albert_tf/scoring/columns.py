@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ def instances(
         has_header: whether the first row of a table names the columns; None: whether it has a name of an input.
 
     Raises:
-        InputError: a column is not there; with file and line.
+        InputError: a column is not there, or an identifier is no Unicode text; with file and line.
     """
     columns = dict(columns or {})
     _check_names(columns, forms)
@@ -80,7 +81,18 @@ def _of_objects(found: Iterable[Row], forms: Sequence[Form], columns: Mapping[st
         assert isinstance(values, dict)
         form, keys = _find(list(values), forms, columns, place)
         identifier = next((values[key] for key in values if key.lower() in ID_NAMES), None)
-        yield Given(place, _instance(form, {name: values[key] for name, key in keys.items()}), identifier)
+        yield Given(
+            place, _instance(form, {name: values[key] for name, key in keys.items()}), _whole(identifier, place)
+        )
+
+
+def _whole(identifier: Any, place: str) -> Any:
+    """An identifier, if it can be written."""
+    try:
+        json.dumps(identifier, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{place}: its id has half of a surrogate pair: give it whole characters") from error
+    return identifier
 
 
 def _of_cells(

@@ -61,12 +61,20 @@ def _json_writer(file: IO[str], labels: Sequence[str]) -> Write:
 
 
 def _table_writer(file: IO[str], labels: Sequence[str]) -> Write:
-    has_header = False
+    """There is a column of identifiers where a row of the first block has one."""
+    has_header = has_ids = False
 
     def write(given: Sequence[Given], answers: Sequence[Answer]) -> None:
-        nonlocal has_header
+        nonlocal has_header, has_ids
+        if not has_header:
+            has_ids = any(row.id is not None for row in given)
         for row, answer in zip(given, answers):
-            values = {} if row.id is None else {"id": row.id}
+            if row.id is not None and not has_ids:
+                raise InputError(
+                    f"{row.place} has an id, and the table has no column for it, as no row before has one: give the "
+                    f"first row one, or --output_format={JSONL}"
+                )
+            values = {"id": "" if row.id is None else row.id} if has_ids else {}
             values.update(_flat(_by_label(answer, labels)))
             if not has_header:
                 file.write("\t".join(map(_cell, values)) + "\n")
