@@ -43,7 +43,8 @@ def instances(
         has_header: whether the first row of a table names the columns; None: whether it has a name of an input.
 
     Raises:
-        InputError: a column is not there, or an identifier is no Unicode text; with file and line.
+        InputError: a column is not there, lines are too little for the model, or an identifier is no Unicode text; with
+            file and line.
     """
     columns = dict(columns or {})
     _check_names(columns, forms)
@@ -54,6 +55,11 @@ def instances(
     if isinstance(first.values, dict):
         yield from _of_objects(itertools.chain([first], remaining), forms, columns)
         return
+    if row_form == LINES and all(len(form) > 1 for form in forms):
+        raise InputError(
+            f"{first.place}: a line is one text, and the model reads {described(forms)}: give --format=tsv, csv or "
+            "jsonl"
+        )
     names: list[str] = []
     if row_form != LINES and has_header is not False:
         cells = [cell.strip() for cell in first.values]
