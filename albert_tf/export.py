@@ -27,6 +27,7 @@ FLAGS = flags.FLAGS
 SAVED_MODEL = "saved_model"
 _OF_SAVED_MODELS = ("name", "ids_only", "mixed_precision", "top_k")
 _OF_RUNTIMES = ("weights", "packed")
+_OF_TEXTS = ("pairs", "top_k")
 
 
 def __getattr__(name: str) -> Any:
@@ -38,12 +39,18 @@ def __getattr__(name: str) -> Any:
 
 
 def main(argv: Sequence[str]) -> int:
-    others = _OF_RUNTIMES if FLAGS.format == SAVED_MODEL else _OF_SAVED_MODELS
-    for name in others:
-        if FLAGS[name].value != FLAGS[name].default:
-            raise InputError(f"--{name} does nothing for --format={FLAGS.format}: leave it out")
+    _refuse(_OF_RUNTIMES if FLAGS.format == SAVED_MODEL else _OF_SAVED_MODELS, f"for --format={FLAGS.format}")
+    if FLAGS.ids_only:
+        _refuse(_OF_TEXTS, "with --ids_only")
     FORMATS[FLAGS.format]()
     return 0
+
+
+def _refuse(names: Sequence[str], where: str) -> None:
+    """Raises InputError if one of these flags is given, for it does nothing there."""
+    for name in names:
+        if FLAGS[name].value != FLAGS[name].default:
+            raise InputError(f"--{name} does nothing {where}: leave it out")
 
 
 def write_saved_model() -> None:
@@ -51,10 +58,14 @@ def write_saved_model() -> None:
 
     The graph that the signatures ask is compared with the model before the version appears.
     """
+    from albert_tf import gap_filling
     from albert_tf.exporting import saved_model, serving_files, source, version_directories, warmup
     from albert_tf.exporting.runtimes import ids_outputs, runtime_export
 
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
+    head = loaded.model.head.kind
+    if head not in gap_filling.HEADS:
+        _refuse(["top_k"], f"for --model={FLAGS.model} with the head {head}")
     tokenizer = None if FLAGS.ids_only else loaded.tokenizer
     if tokenizer is None and not FLAGS.ids_only:
         raise InputError(
@@ -126,6 +137,9 @@ def write_runtime_file() -> None:
 
     runtime_export.check_format(FLAGS.format, FLAGS.weights, FLAGS.packed)
     loaded = source.load(FLAGS.model, head=FLAGS.head, **_settings())
+    head = loaded.model.head.kind
+    if head != "classifier":
+        _refuse(["pairs"], f"for --format={FLAGS.format} and --model={FLAGS.model} with the head {head}")
     if FLAGS.packed:
         runtime_export.check_packs(loaded.model)
     if loaded.tokenizer is None:
@@ -174,7 +188,11 @@ def define_flags() -> None:
     flags.DEFINE_integer("version", None, "The version's number; by default one more than the last.", lower_bound=1)
     flags.DEFINE_string("name", "albert", "What the server calls the model.")
     flags.DEFINE_bool("ids_only", False, "Leave out the signatures with texts: plain TensorFlow loads the rest.")
-    flags.DEFINE_bool("pairs", None, "Texts come in pairs; by default as the model was fine-tuned.")
+    flags.DEFINE_bool(
+        "pairs",
+        None,
+        "Texts come in pairs, for classifiers, encoders and `embeddings`; by default as the model was fine-tuned.",
+    )
     flags.DEFINE_integer(
         "max_seq_length", None, "The most pieces of a sequence; by default the model's.", lower_bound=5
     )

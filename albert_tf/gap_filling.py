@@ -21,6 +21,7 @@ from albert_tf.training_step import graph
 from albert_tf.weight_names import part_of
 
 GAP = "[MASK]"
+HEADS = ("masked_lm", "pretraining")  # that fill gaps
 _POSITIONS = "positions"
 _MOST_GAPS = 256  # of a batch: each has a probability for every piece of the vocabulary
 

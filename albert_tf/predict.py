@@ -35,6 +35,9 @@ def main(argv: Sequence[str]) -> int:
     columns = _columns(FLAGS.columns)
     if FLAGS.pooling and not wants_vectors:
         raise InputError("--pooling is for vectors: give an --output that ends in .npy")
+    for name in ("output_format", "top_k") if wants_vectors else ():
+        if FLAGS[name].value is not None:
+            raise InputError(f"--{name} does nothing for vectors, an --output that ends in .npy: leave it out")
 
     from albert_tf.answering import loading
     from albert_tf.scoring import blocks
@@ -84,7 +87,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("max_seq_length", None, "The most pieces at a time; by default as in fine-tuning.")
     flags.DEFINE_integer("batch_size", 32, "Rows at a time for the model.", lower_bound=1)
     flags.DEFINE_integer("rows_at_a_time", 2048, "Rows in memory, sorted by length among each other.", lower_bound=1)
-    flags.DEFINE_integer("top_k", 5, "Pieces for each [MASK].", lower_bound=1)
+    flags.DEFINE_integer("top_k", None, "Pieces for each [MASK]; by default 5.", lower_bound=1)
     flags.DEFINE_enum(
         "pooling",
         None,

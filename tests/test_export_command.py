@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from albert_tf import export, task_model
 from albert_tf.errors import InputError
-from albert_tf.exporting import required_ops, saved_model, serving_files, version_directories, warmup
+from albert_tf.exporting import required_ops, saved_model, serving_files, source, version_directories, warmup
 from tests import exported_models, own_flags, source_files
 from tests.exported_models import kind_of, make
 
@@ -266,6 +266,22 @@ def test_a_flag_that_does_nothing_is_refused(given, tmp_path, monkeypatch):
     name = list(given)[1]
     with pytest.raises(InputError, match=f"--{name} does nothing for --format={given['format']}"):
         run_here(monkeypatch, model="nowhere", output=tmp_path, **given)
+
+
+@pytest.mark.parametrize(
+    ("model_class", "given", "message"),
+    [
+        ("AlbertForSequenceClassification", {"top_k": 3}, "with the head classifier"),
+        ("AlbertForTokenClassification", {"format": "onnx", "pairs": True}, "with the head tagger"),
+        ("AlbertModel", {"format": "tflite", "pairs": True}, "with the head encoder"),
+        ("AlbertForMaskedLM", {"ids_only": True, "top_k": 3}, "with --ids_only"),
+    ],
+)
+def test_a_flag_that_does_nothing_for_the_head_is_refused(model_class, given, message, tmp_path, monkeypatch):
+    model, tokenizer = make(model_class)
+    monkeypatch.setattr(source, "load", lambda *_, **__: source.Source(model, tokenizer, kind_of(model), {}))
+    with pytest.raises(InputError, match=f"--{list(given)[-1]} does nothing .*{message}"):
+        run_here(monkeypatch, model="some", output=tmp_path, **given)
 
 
 def test_settings_that_are_there_stay(tmp_path):

@@ -256,6 +256,9 @@ def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file
         (["--columns=text=3"], "there is no column '3' for text"),
         (["--pooling=mean"], "--pooling is for vectors"),
         (["--model=nowhere"], "nowhere"),
+        (["--top_k=5"], "--top_k is for pre-trained models, which fill gaps, and"),
+        (["--top_k=5", "--output=v.npy"], "--top_k does nothing for vectors"),
+        (["--output_format=tsv", "--output=v.npy"], "--output_format does nothing for vectors"),
         (["--max_seq_length=1024"], "max_seq_length is 1024, but the model has 32 positions"),
     ],
 )

@@ -133,8 +133,9 @@ def test_an_encoders_export_gives_the_models_vectors(tmp_path, pooling, packed):
     np.testing.assert_allclose(given(TEXTS), wanted(TEXTS), rtol=1e-3, atol=1e-5)
     assert given.cut == wanted.cut == 1 and given.width == wanted.width
     if pooling == "pooled":
-        answers = loading.load_answerer(str(tmp_path / "out"), max_seq_length=24).answers(OF_TEXTS)
-        np.testing.assert_allclose([one["pooled_output"] for one in answers], wanted(TEXTS), rtol=1e-3, atol=1e-5)
+        for directory in (tmp_path / "out", path):
+            answers = loading.load_answerer(str(directory), max_seq_length=24).answers(OF_TEXTS)
+            np.testing.assert_allclose([one["pooled_output"] for one in answers], wanted(TEXTS), rtol=1e-3, atol=1e-5)
 
 
 def test_what_an_export_does_not_give_is_a_sentence(directory, tmp_path):

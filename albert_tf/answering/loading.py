@@ -14,35 +14,41 @@ from albert_tf.formats.reading import read_checkpoint
 from albert_tf.head_config import HeadConfig
 from albert_tf.predicting import Predictor
 
-_FILLS_GAPS = ("pretraining", "masked_lm")
 
-
-def load_answerer(path: str, *, batch_size: int = 32, top_k: int = 5, fills: bool = True, **settings: Any) -> Answerer:
+def load_answerer(
+    path: str, *, batch_size: int = 32, top_k: int | None = None, fills: bool = True, **settings: Any
+) -> Answerer:
     """The answerer for a model's head.
 
     Args:
         path: a fine-tuned model, or the output directory of its run; a pre-trained model, which fills gaps; any other
             model with a vocabulary that `formats.reading` knows; or an export for another runtime.
         batch_size: rows at a time.
-        top_k: pieces for a gap.
+        top_k: pieces for a gap, of a model that fills gaps; by default as of `GapFiller`.
         fills: see `Predictor`.
-        **settings: of the kind of task in place of those in task.json, such as `max_seq_length`.
+        **settings: of the kind of task in place of those in task.json, such as `max_seq_length`, which is for vectors
+            too.
 
     Raises:
-        InputError: nothing that can answer is there.
+        InputError: nothing that can answer is there, or it has no use for what is given.
     """
     exported = runtime_files.find(path)
+    head = None if exported else head_of(path)
+    fills_gaps = head is not None and head.kind in gap_filling.HEADS
+    if top_k is not None and not fills_gaps:
+        raise InputError(f"--top_k is for pre-trained models, which fill gaps, and {path} does not: leave it out")
     if exported is not None:
         return runtime_files.load(exported, batch_size=batch_size, **settings)
-    head = head_of(path)
     if head is not None and head.kind in CLASSES:
         model, tokenizer, kind, about = task_model.load(path, **settings)
         return CLASSES[head.kind](tokenizer, kind, about, Predictor(model, kind, batch_size=batch_size, fills=fills))
-    if settings:
-        raise InputError(f"{path} has no head for a task, so there is no {next(iter(settings))} to set")
-    if head is not None and head.kind in _FILLS_GAPS:
-        return GapAnswerer(gap_filling.GapFiller(*gap_filling.load(path), top_k=top_k, batch_size=batch_size))
-    return load_vectors(path, batch_size=batch_size)
+    of_tasks = [name for name in settings if fills_gaps or name != "max_seq_length"]
+    if of_tasks:
+        raise InputError(f"{path} has no head for a task, so there is no {of_tasks[0]} to set")
+    if fills_gaps:
+        pieces = {} if top_k is None else {"top_k": top_k}
+        return GapAnswerer(gap_filling.GapFiller(*gap_filling.load(path), batch_size=batch_size, **pieces))
+    return load_vectors(path, batch_size=batch_size, **settings)
 
 
 def load_vectors(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import sequences
+from albert_tf import gap_filling, sequences
 from albert_tf.batches import Batches, bucket_lengths
 from albert_tf.exporting.parts import Parts
 from albert_tf.feature_set import FeatureSet
@@ -35,7 +35,7 @@ def features_of_texts(parts: Parts, texts: Sequence[str]) -> FeatureSet:
     if parts.kind is None:
         made, _ = sequences.pair_sequences(texts, [None] * len(texts), tokenizer, parts.max_seq_length)
         ids = made.input_ids.copy()
-        if parts.head.kind in ("masked_lm", "pretraining"):
+        if parts.head.kind in gap_filling.HEADS:
             is_gap = np.arange(len(ids)) % _GAP_EVERY == 0
             ids[is_gap & ~np.isin(ids, tokenizer.special_ids)] = tokenizer.mask_id
         return FeatureSet(ids, made.sizes, made.first_sizes, np.arange(len(texts), dtype=np.int32))
