@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
@@ -43,14 +44,16 @@ def main(argv: Sequence[str]) -> int:
     from albert_tf.scoring import blocks
     from albert_tf.scoring.columns import instances
 
-    length = {} if FLAGS.max_seq_length is None else {"max_seq_length": FLAGS.max_seq_length}
+    settings: dict[str, Any] = {"batch_size": FLAGS.batch_size, "precision": FLAGS.mixed_precision}
+    if FLAGS.max_seq_length is not None:
+        settings["max_seq_length"] = FLAGS.max_seq_length
     if wants_vectors:
         pooling = {"pooling": FLAGS.pooling} if FLAGS.pooling else {}
-        vectors = loading.load_vectors(FLAGS.model, batch_size=FLAGS.batch_size, **pooling, **length)
+        vectors = loading.load_vectors(FLAGS.model, **pooling, **settings)
         given = instances(rows.rows(), vectors.forms, row_form=rows.form, columns=columns, has_header=FLAGS.has_header)
         count = blocks.write_vectors(rows, given, vectors, FLAGS.output, FLAGS.rows_at_a_time)
     else:
-        answerer = loading.load_answerer(FLAGS.model, batch_size=FLAGS.batch_size, top_k=FLAGS.top_k, **length)
+        answerer = loading.load_answerer(FLAGS.model, top_k=FLAGS.top_k, **settings)
         given = instances(rows.rows(), answerer.forms, row_form=rows.form, columns=columns, has_header=FLAGS.has_header)
         try:
             count = blocks.write_answers(rows, given, answerer, FLAGS.output, form, FLAGS.rows_at_a_time)
@@ -85,6 +88,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("has_header", None, "Whether the first row of a table names the columns; else found out.")
     flags.DEFINE_integer("max_seq_length", None, "The most pieces at a time; by default as in fine-tuning.")
+    flags.DEFINE_enum(
+        "mixed_precision",
+        "float32",
+        ["float32", "bfloat16"],
+        "Of the large products, of models and OpenVINO exports. bfloat16 is faster where the processor multiplies it.",
+    )
     flags.DEFINE_integer("batch_size", 32, "Rows at a time for the model.", lower_bound=1)
     flags.DEFINE_integer("rows_at_a_time", 2048, "Rows in memory, sorted by length among each other.", lower_bound=1)
     flags.DEFINE_integer("top_k", None, "Pieces for each [MASK]; by default 5.", lower_bound=1)

@@ -206,7 +206,7 @@ class PretrainedModel(tf.keras.Model):
         arguments = dict(config)
         sizes = AlbertConfig.from_dict(arguments.pop("config"))
         head = HeadConfig.from_dict(arguments.pop("head"), source=f"the head of {cls.__name__}")
-        with _global_policy(arguments.pop("policy")):
+        with global_policy(arguments.pop("policy")):
             return cls(sizes, head, **arguments)
 
     def summary(
@@ -233,8 +233,8 @@ def index_input(inputs: Inputs, name: str) -> tf.Tensor | None:
 
 
 @contextlib.contextmanager
-def _global_policy(name: str) -> Iterator[None]:
-    """Parts made in this block compute in the precision of that policy."""
+def global_policy(name: str) -> Iterator[None]:
+    """Parts made in this block compute in the precision of that policy of Keras."""
     before = tf.keras.mixed_precision.global_policy()
     tf.keras.mixed_precision.set_global_policy(name)
     try:

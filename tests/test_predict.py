@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import albert_tf
 from albert_tf import predict, storage, text_vectors
@@ -311,6 +312,22 @@ def test_what_nothing_tells_may_be_single_or_a_pair(model):
     with pytest.raises(BadInstance, match="it is 'a', but must be an object"):
         answerer.answers(["a"])
     assert list(columns.instances(iter([]), answerer.forms, row_form="tsv")) == []
+
+
+@pytest.mark.parametrize("name, output", [("classifier", "o.jsonl"), ("pretrained", "v.npy")])
+def test_bfloat16_is_asked_for(model, tmp_path, name, output):
+    given = write(tmp_path / "a.txt", "\n".join(TEXTS) + "\n")
+    found = []
+    for precision in ("float32", "bfloat16"):
+        arguments = [f"--model={model(name)}", given, f"--output={tmp_path / output}", f"--mixed_precision={precision}"]
+        assert refusal(predict, *arguments) == ""
+        if output.endswith(".npy"):
+            found.append(np.load(tmp_path / output))
+        else:
+            lines = (tmp_path / output).read_text().splitlines()
+            found.append(np.array([[*json.loads(line)["probabilities"].values()] for line in lines]))
+    assert tf.keras.mixed_precision.global_policy().name == "float32"
+    assert 1e-5 < np.abs(found[0] - found[1]).max() < 0.1
 
 
 def test_a_batch_that_is_not_filled_up_gives_the_same(model):

@@ -97,6 +97,19 @@ def test_a_packed_export_gets_all_texts_at_once(directory, tmp_path, monkeypatch
     assert len(seen) == 2 and pieces[0] > 0.9
 
 
+def test_openvino_computes_in_bfloat16_where_it_is_told_to(directory, tmp_path):
+    exported(written(directory, "labels"), tmp_path / "1", "openvino")
+    exact, rounded = (
+        np.array([one["probabilities"] for one in loading.load_answerer(str(tmp_path), **given).answers(OF_TEXTS)])
+        for given in ({}, {"precision": "bfloat16"})
+    )
+    import openvino
+
+    if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        assert np.abs(exact - rounded).max() > 1e-5
+    np.testing.assert_allclose(exact, rounded, atol=0.1)
+
+
 def test_the_newest_version_and_a_directory_itself_are_found(directory, tmp_path):
     assert runtime_files.find(str(tmp_path)) is runtime_files.find(str(tmp_path / "none")) is None
     for version in ("2", "10"):
@@ -149,6 +162,8 @@ def test_what_an_export_does_not_give_is_a_sentence(directory, tmp_path):
     with pytest.raises(InputError, match="packed is an export without a vocabulary"):
         loading.load_vectors(str(tmp_path / "packed"))
     exported(written(directory, "labels"), tmp_path / "labels", "onnx")
+    with pytest.raises(InputError, match="labels is an export for onnx, .*: leave --mixed_precision=bfloat16 out"):
+        loading.load_answerer(str(tmp_path / "labels"), precision="bfloat16")
     with pytest.raises(InputError, match="the head classifier, which gives no vectors"):
         loading.load_vectors(str(tmp_path / "labels"))
     exported(encoder(tmp_path / "gaps", "AlbertForMaskedLM"), tmp_path / "filled", "onnx")

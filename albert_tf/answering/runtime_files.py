@@ -44,12 +44,13 @@ def find(path: str) -> Found | None:
     return None
 
 
-def load(found: Found, *, batch_size: int, **settings: Any) -> Answerer:
+def load(found: Found, *, batch_size: int, precision: str = "float32", **settings: Any) -> Answerer:
     """The answerer of an export of an encoder, or of a model with a head for a task.
 
     Args:
         found: where it is.
         batch_size: rows at a time; one with several texts in a row gets all that there are.
+        precision: see `loading.load_answerer`; of OpenVINO's files alone.
         **settings: of the kind of task in place of those in task.json.
 
     Raises:
@@ -59,26 +60,31 @@ def load(found: Found, *, batch_size: int, **settings: Any) -> Answerer:
     directory = found.directory
     head = HeadConfig.read(directory)
     if head is None or head.kind == ENCODER:
-        return VectorAnswerer(load_vectors(found, batch_size=batch_size, **settings))
+        return VectorAnswerer(load_vectors(found, batch_size=batch_size, precision=precision, **settings))
     if head.kind not in CLASSES:
         raise InputError(f"{directory} is an export with the head {head.kind}: give the model it is made of")
     about = task_file.read_about(directory)
     kind = catalogue.kind_from_settings(head, {**about["settings"], **settings})
     sequences.check_positions(kind.settings["max_seq_length"], _config(directory).max_position_embeddings)
-    function, is_packed = _function(found)
+    function, is_packed = _function(found, precision)
     predictor = FilePredictor(kind, function, None if is_packed else batch_size)
     return CLASSES[head.kind](_tokenizer(directory), kind, about, predictor)
 
 
 def load_vectors(
-    found: Found, *, pooling: str = text_vectors.POOLED, max_seq_length: int | None = None, batch_size: int = 32
+    found: Found,
+    *,
+    pooling: str = text_vectors.POOLED,
+    max_seq_length: int | None = None,
+    batch_size: int = 32,
+    precision: str = "float32",
 ) -> TextVectors:
     """A vector for each text by an encoder's export.
 
     Args:
         found: where it is.
         pooling, max_seq_length: see `text_vectors.load`.
-        batch_size: see `load`.
+        batch_size, precision: see `load`.
 
     Raises:
         InputError: it is no encoder's, its outputs do not tell such vectors, it has no vocabulary, or the runtime is
@@ -92,7 +98,7 @@ def load_vectors(
             f"{directory} is an export with the head {head.kind}, which gives no vectors: give the model it is made of"
         )
     config = _config(directory)
-    function, is_packed = _function(found)
+    function, is_packed = _function(found, precision)
     needed = "pooled_output" if pooling == text_vectors.POOLED else "sequence_output"
 
     def vectors(input_ids: np.ndarray, input_mask: np.ndarray, segment_ids: np.ndarray) -> Any:
@@ -113,10 +119,16 @@ def load_vectors(
     )
 
 
-def _function(found: Found) -> tuple[Any, bool]:
+def _function(found: Found, precision: str) -> tuple[Any, bool]:
     """Padded batches to outputs, and whether that packs them."""
     runtime = RUNTIMES[found.format]
-    function = runtime.function(os.path.join(found.directory, runtime.file))
+    make = {"float32": runtime.function, **runtime.in_precision}.get(precision)
+    if make is None:
+        raise InputError(
+            f"{found.directory} is an export for {found.format}, which computes in what it was exported with: leave "
+            f"--mixed_precision={precision} out"
+        )
+    function = make(os.path.join(found.directory, runtime.file))
     is_packed = getattr(function, "is_packed", False)
     return (packing.of_padded(function) if is_packed else function), is_packed
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import os
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -59,6 +60,8 @@ class Runtime(NamedTuple):
         write: the path of that file, the model and a form of weights; where it packs, `packed=True` too.
         function: the path to a function of ids.
         packs: whether there are packed files.
+        in_precision: of precisions that the runtime can be told to compute in, where the processor has them, the name
+            to such a `function`.
     """
 
     file: str
@@ -66,12 +69,18 @@ class Runtime(NamedTuple):
     write: Callable[..., None]
     function: Callable[[str], check_inputs.Function]
     packs: bool
+    in_precision: Mapping[str, Callable[[str], check_inputs.Function]] = types.MappingProxyType({})
 
 
 RUNTIMES: Mapping[str, Runtime] = {
     "onnx": Runtime(onnx_file.FILE, onnx_file.WEIGHTS, onnx_file.write, onnx_file.OnnxFunction, packs=True),
     "openvino": Runtime(
-        openvino_files.FILE, openvino_files.WEIGHTS, openvino_files.write, openvino_files.OpenvinoFunction, packs=True
+        openvino_files.FILE,
+        openvino_files.WEIGHTS,
+        openvino_files.write,
+        openvino_files.OpenvinoFunction,
+        packs=True,
+        in_precision={"bfloat16": functools.partial(openvino_files.OpenvinoFunction, precision="bf16")},
     ),
     "tflite": Runtime(
         tflite_file.FILE, tflite_file.WEIGHTS, tflite_file.write, tflite_file.TfliteFunction, packs=False
