@@ -14,6 +14,7 @@ from absl import flags
 
 from albert_tf import storage
 from albert_tf.errors import InputError, run_main
+from albert_tf.model_name import check_name
 from albert_tf.task_file import PAIRS
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def __getattr__(name: str) -> Any:
 
 
 def main(argv: Sequence[str]) -> int:
+    if not check_name(FLAGS.name):
+        raise InputError(f"--name={FLAGS.name} cannot be in an address: give letters, digits, '.', '_' and '-' alone")
     _refuse(_OF_RUNTIMES if FLAGS.format == SAVED_MODEL else _OF_SAVED_MODELS, f"for --format={FLAGS.format}")
     if FLAGS.ids_only:
         _refuse(_OF_TEXTS, "with --ids_only")

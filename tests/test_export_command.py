@@ -62,7 +62,8 @@ def served(directory: pathlib.Path, signature: str = "serving_default"):
 def test_a_version_holds_what_a_server_wants(exported):
     base, printed = exported
     assert {path.name for path in base.iterdir()} == {"1", "models.config", "batching_parameters.txt"}
-    assert 'name: "pairs"' in (base / "models.config").read_text()
+    config = (base / "models.config").read_text()
+    assert 'name: "pairs"' in config and f'base_path: "{base}"' in config
     ops = json.loads((base / "1" / "assets.extra" / "ops.json").read_text())
     assert ops["TensorFlow Text"] == ["SentencepieceOp", "SentencepieceTokenizeOp"]
     assert "MatMul" in ops["TensorFlow"]
@@ -289,6 +290,24 @@ def test_settings_that_are_there_stay(tmp_path):
     serving_files.write_samples(str(tmp_path), "pairs")
     assert (tmp_path / "models.config").read_text() == "mine"
     assert "max_batch_size" in (tmp_path / "batching_parameters.txt").read_text()
+
+
+def test_the_sample_of_settings_names_the_directory_from_wherever_it_is_read(tmp_path, monkeypatch):
+    from google.protobuf import struct_pb2, text_format
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'a "b').mkdir()
+    for base, wanted in (('a "b', f'{tmp_path}/a "b'), ("ram://samples", "ram://samples")):
+        serving_files.write_samples(base, "pairs")
+        content = tf.io.gfile.GFile(f"{base}/models.config").read()
+        (path,) = (line.split(": ", 1)[1] for line in content.splitlines() if "base_path:" in line)
+        assert text_format.Parse(f"string_value: {path}", struct_pb2.Value()).string_value == wanted
+
+
+@pytest.mark.parametrize("name", ['a"b', "a/b", ""])
+def test_a_name_that_cannot_be_in_an_address_is_refused(name, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=f"--name={name} cannot be in an address"):
+        run_here(monkeypatch, model="nowhere", output=tmp_path, name=name)
 
 
 def test_one_trace_serves_every_length():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from albert_tf import files, storage
@@ -12,11 +13,11 @@ OPS_FILE, MODELS_FILE, BATCHING_FILE = "ops.json", "models.config", "batching_pa
 
 _MODELS = """\
 # tensorflow_model_server --model_config_file=models.config --port=8500 --rest_api_port=8501
-# base_path is the directory with the versions, as the server sees it.
+# base_path is the directory with the versions, as the server sees it: in a container, where that is mounted.
 model_config_list {{
   config {{
     name: "{name}"
-    base_path: "/models/{name}"
+    base_path: {base_path}
     model_platform: "tensorflow"
     model_version_policy {{ latest {{ num_versions: 1 }} }}
   }}
@@ -49,7 +50,9 @@ def write_extra(directory: str) -> dict[str, list[str]]:
 
 def write_samples(base: str, name: str) -> None:
     """Writes sample settings of a server into the directory of the versions, unless it has some already."""
-    for file, content in ((MODELS_FILE, _MODELS.format(name=name)), (BATCHING_FILE, _BATCHING)):
+    path = base if storage.is_remote(base) else os.path.abspath(base)
+    models = _MODELS.format(name=name, base_path=json.dumps(path, ensure_ascii=False))
+    for file, content in ((MODELS_FILE, models), (BATCHING_FILE, _BATCHING)):
         path = storage.join(base, file)
         if not storage.exists(path):
             storage.write_bytes(path, content.encode())

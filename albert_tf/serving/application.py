@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from absl import logging
 from aiohttp import web
 
+from albert_tf.model_name import check_name as check_name
 from albert_tf.serving import page, rest
 from albert_tf.serving.backend import Backend, RequestError
 from albert_tf.serving.batching import Batcher
@@ -209,11 +209,6 @@ class Server:
         return web.Response(
             text=page.page(self._of_model.current.backend, self._name), content_type="text/html", headers=headers
         )
-
-
-def check_name(name: str) -> bool:
-    """Whether a model may go by this name in addresses."""
-    return re.fullmatch(r"[\w.-]+", name, flags=re.ASCII) is not None
 
 
 async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
