@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch
         ("multi_label", "a.tsv", b"a\tb\n", "a.tsv, line 1: there are 2 column(s) and no header"),
         ("classifier", "a.csv", b'text\n"x\n', "a.csv, line 2: not CSV"),
         ("span", "a.txt", b"a\tb\n", "the model reads question and context: give --format=tsv, csv or jsonl"),
-        ("span", "a.tsv", b"text\n", "a.tsv, line 1: there are 1 column(s) and no header"),
+        ("span", "a.tsv", b"a b\n", "a.tsv, line 1: there are 1 column(s) and no header"),
         ("multiple_choice", "a.jsonl", b'{"passage": "", "question": "", "options": ["a"]}', "at least 2"),
         ("multiple_choice", "a.tsv", b"passage\tquestion\toptions\na\tb\tc d\n", "line 2: options is 'c d'"),
         ("classifier", "a.txt", b"", "has no rows"),
