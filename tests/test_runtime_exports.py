@@ -194,14 +194,20 @@ def test_too_large_a_difference_and_no_number_are_errors(ratio):
 def test_an_output_that_is_missing_and_orders_that_differ_are_errors():
     batch = {name: np.ones((1, 2), np.int32) for name in ("input_ids", "input_mask", "segment_ids")}
     index = np.array([[3, 1]])
-    wanted = {"start_top_index": index, "end_top_log_probs": np.array([[-1.0, -2.0, -3.0, -4.0]])}
-    given = {"start_top_index": np.array([[3, 2]]), "end_top_log_probs": np.array([[-1.0, -2.5, -9.0, -9.0]])}
+    chances = {"start_top_log_probs": np.array([[-1.0, -2.0]])}
+    wanted = {**chances, "start_top_index": index, "end_top_log_probs": np.array([[-1.0, -2.0, -3.0, -4.0]])}
+    given = {**wanted, "start_top_index": np.array([[3, 2]]), "end_top_log_probs": np.array([[-1.0, -2.5, -9.0, -9.0]])}
     found = comparison.differences(lambda inputs: wanted, lambda inputs: given, [batch], set())
     assert found["end_top_log_probs"]["max_difference"] == 0.5  # of the start that both have
     assert found["start_top_index"] == {"share_equal": 0.5}
     with pytest.raises(InputError, match="of its start_top_index 50% are the model's"):
         comparison.check(found, "float32", "it")
-    for other in ({}, {"start_top_index": index[:, :1]}):
+    # Fewer pieces than starts are followed: the second one is padding, whose vector may be any.
+    short = {**wanted, "start_top_log_probs": np.array([[-1.0, -1e30]]), "end_top_index": np.array([[3, 1, 2, 4]])}
+    other = {**short, "end_top_log_probs": given["end_top_log_probs"], "end_top_index": np.array([[3, 1, 4, 2]])}
+    found = comparison.differences(lambda inputs: short, lambda inputs: other, [batch], set())
+    assert found["end_top_log_probs"]["max_difference"] == 0.5 and found["end_top_index"] == {"share_equal": 1.0}
+    for other in (chances, {**chances, "start_top_index": index[:, :1]}):
         with pytest.raises(InputError, match="the output start_top_index is "):
             comparison.differences(lambda inputs: wanted, lambda inputs, other=other: other, [batch], set())
 

@@ -37,7 +37,8 @@ BOUNDS = {EXACT: 1e-3, "float16": 2e-2, "bfloat16": 0.2, "int8": 0.5}
 # places, and the ends that are followed from a start change with it. A mistake leaves hardly any.
 LEAST_EQUAL = {EXACT: 0.95, "float16": 0.8, "bfloat16": 0.5, "int8": 0.25}
 _ADVICE = "compare it on texts of the model's own kind (--check_texts), or take another --format"
-_STARTS, _ENDS = "start_top_index", "end_top_log_probs"
+_STARTS, _START_LOG_PROBS = "start_top_index", "start_top_log_probs"
+_ENDS, _END_LOG_PROBS = "end_top_index", "end_top_log_probs"
 _NOT_ALLOWED = -1e29  # logits below it are those of positions that cannot be an answer
 
 
@@ -66,9 +67,11 @@ def differences(model: Function, export: Function, some: Iterable[Arrays], per_p
                 there = f"of the shape {given[name].shape}" if name in given else "not in the export"
                 raise InputError(f"the output {name} is {there}, but must have the shape {values.shape}")
             chosen = mask if name in per_position else is_row
-            if name == _ENDS:  # from one start and from another one they cannot be compared
-                is_same = wanted[_STARTS] == given[_STARTS]
-                chosen = chosen[:, np.newaxis] & np.repeat(is_same, values.shape[1] // is_same.shape[1], axis=1)
+            if name in (_ENDS, _END_LOG_PROBS):
+                counts = wanted[_START_LOG_PROBS] > _NOT_ALLOWED  # the vectors that are no candidates mean nothing
+                if name == _END_LOG_PROBS:  # from one start and from another one they cannot be compared
+                    counts = counts & (wanted[_STARTS] == given[_STARTS])
+                chosen = chosen[:, np.newaxis] & np.repeat(counts, values.shape[1] // counts.shape[1], axis=1)
             found.setdefault(name, _Sums()).add(values[chosen], given[name][chosen])
     return {name: sums.result() for name, sums in found.items()}
 
