@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import albert_tf
@@ -81,6 +82,20 @@ def write_classifier(folder: pathlib.Path) -> pathlib.Path:
         "text\tlabel\n" + "".join(f"a {'word ' * n}here\t{'yes' if n % 3 else 'no'}\n" for n in range(9))
     )
     return folder
+
+
+def python_of_the_other_stack() -> str:
+    """That of an environment beside this one's, as `make test-all` makes both; skips where there is none."""
+    code = (
+        "import sys, importlib.util as util\n"
+        "print(sys.version_info >= (3, 12), all(map(util.find_spec, ['tensorflow', 'tensorflow_text'])))"
+    )
+    wanted = f"{sys.version_info < (3, 12)} True"
+    for python in sorted(pathlib.Path(sys.prefix).parent.glob("py3*/bin/python")):
+        result = subprocess.run([python, "-c", code], capture_output=True, text=True)
+        if result.stdout.strip() == wanted:
+            return str(python)
+    pytest.skip("needs the environment of the other stack beside this one, with TensorFlow Text")
 
 
 def ask(folder: pathlib.Path, requests: list[tuple[str, str, dict]], imports: str = "text", python: str | None = None):

@@ -47,9 +47,13 @@ def alone_of(name: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("exported")
+
+
+@pytest.fixture(scope="module")
+def answers(folder):
     """By class: the model, its tokenizer, all rows at once, row by row, the other signatures; moved and saved anew."""
-    folder = tmp_path_factory.mktemp("exported")
     models, requests = {}, []
     for name in HEADS:
         model, tokenizer = models[name] = make(name)
@@ -69,6 +73,20 @@ def answers(tmp_path_factory):
         together, alone = next(replies), [next(replies) for _ in range(alone_of(name))]
         found[name] = (*models[name], together, alone, next(replies), next(replies) if name in EMBEDDED else None)
     return found
+
+
+def test_the_other_tensorflow_answers_the_same(folder, answers):
+    python = exported_models.python_of_the_other_stack()
+    names = ["AlbertForSequenceClassification", "AlbertForQuestionAnswering"]
+    requests = [(name, "serving_default", INPUTS[name]) for name in names]
+    for name, found in zip(names, exported_models.ask(folder, requests, python=python)):
+        wanted = answers[name][2]
+        assert set(found) == set(wanted)
+        for key, values in wanted.items():
+            if np.array(values).dtype.kind == "f":
+                np.testing.assert_allclose(found[key], values, atol=1e-5, err_msg=key)
+            else:
+                assert found[key] == values, key
 
 
 @pytest.mark.parametrize("count", [0, 31, 64, 70])
