@@ -56,7 +56,7 @@ def write_texts(path, count: int, seed: int, wrong_labels: bool = False) -> None
 def test_it_runs_from_top_to_bottom(path, repository, tmp_path, monkeypatch):
     tf.keras.utils.set_random_seed(7)
     settings = {
-        "MODEL": pipeline_models.write_encoder(tmp_path / "encoder"),
+        "MODEL": pipeline_models.write_encoder(tmp_path / "encoder", max_position_embeddings=128),
         "TRAIN_FILE": "train.tsv",
         "DEV_FILE": "dev.tsv",
         "OUTPUT": "output",

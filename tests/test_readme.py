@@ -66,7 +66,7 @@ def test_every_command_runs_as_written(tmp_path: pathlib.Path):
 def test_every_flag_named_exists(page):
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     defined = set(re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", "".join(p.read_text() for p in source_paths())))
-    foreign = {"no-deps", "flagfile", "model_path"}
+    foreign = {"help", "flagfile", "no-deps", "model_path"}
     for flag in re.findall(r"(?<![\w-])--([a-z][\w-]*)", text):
         assert flag in defined | foreign or flag.removeprefix("no") in defined, flag
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.exporting import warmup
 from albert_tf.serving import saved_model
+from albert_tf.serving.settings import Settings
 
 needs_api = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow_serving") is None, reason="needs tensorflow-serving-api"
@@ -52,7 +53,7 @@ def write(directory: pathlib.Path) -> str:
 
 
 def rows_after_loading(path: str) -> int:
-    return int(saved_model.load(path)._loaded.rows.numpy())
+    return int(saved_model.load(path, Settings().max_answer_values)._loaded.rows.numpy())
 
 
 def test_one_row_of_strings_is_asked_and_what_fails_is_no_trouble(tmp_path, caplog):
