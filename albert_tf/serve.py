@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from absl import flags, logging
 
 from albert_tf.errors import InputError, run_main
+from albert_tf.model_name import check_name
 
 FLAGS = flags.FLAGS
 
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         from albert_tf.serving import application, server
     except ImportError as error:
         raise InputError(f"{error.name} is not installed: pip install 'albert_tf[serve]'") from error
-    if not application.check_name(name):
+    if not check_name(name):
         raise InputError(f"the model cannot go by the name {name!r}: give --model_name of letters and digits")
 
     from albert_tf.serving import loading

@@ -34,8 +34,8 @@ from tests import answering_models, own_flags
 
 pytest.importorskip("aiohttp", reason="needs the extra `serve`: aiohttp")
 pytest.importorskip("prometheus_client", reason="needs the extra `serve`: prometheus_client")
+from albert_tf.model_name import check_name  # noqa: E402
 from albert_tf.serving import loading, server  # noqa: E402
-from albert_tf.serving.application import check_name  # noqa: E402
 from albert_tf.serving.loading import load_backend  # noqa: E402
 
 MOST_BODY = 100_000

@@ -11,7 +11,6 @@ from typing import Any
 from absl import logging
 from aiohttp import web
 
-from albert_tf.model_name import check_name as check_name
 from albert_tf.serving import page, rest
 from albert_tf.serving.backend import Backend, RequestError
 from albert_tf.serving.batching import Batcher

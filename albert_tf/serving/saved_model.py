@@ -13,6 +13,7 @@ from absl import logging
 from tensorflow.core.framework import types_pb2
 
 from albert_tf.errors import InputError
+from albert_tf.exporting import version_directories
 from albert_tf.serving import warm_up
 from albert_tf.serving.backend import DEFAULT_SIGNATURE, NO_ROWS, Columns, Request, RequestError, Signature, TensorInfo
 from albert_tf.serving.tensors import BASE64, to_array, to_json
@@ -30,18 +31,11 @@ def newest_version(path: str) -> tuple[str, int] | None:
         name = os.path.basename(os.path.normpath(path))
         return path, int(name) if name.isdecimal() and name.isascii() else 1
     try:
-        names = os.listdir(path)
+        versions = version_directories.versions(path) if os.path.isdir(path) else []
     except OSError:
         return None
-    versions = [
-        (int(name), name)
-        for name in names
-        if name.isdecimal() and name.isascii() and os.path.isfile(os.path.join(path, name, SAVED_MODEL_FILE))
-    ]
-    if not versions:
-        return None
-    version, name = max(versions)
-    return os.path.join(path, name), version
+    complete = ((of, number) for number, of in versions if os.path.isfile(os.path.join(of, SAVED_MODEL_FILE)))
+    return next(complete, None)
 
 
 class SavedModelBackend:
