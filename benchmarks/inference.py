@@ -31,6 +31,9 @@ import inference_contenders
 import numpy as np
 from random_weights import shake
 
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
 SHAPES = "1x32,1x128,8x128,8x384,32x32,32x128"
 MEDIAN, SPREAD, BATCH = 24, 0.79, 32
 ARRIVAL, SORTED = "as they come", "sorted"
@@ -132,7 +135,13 @@ class Worker:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),  # for the packer
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TF_USE_LEGACY_KERAS": "1",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
 
 
 def find(pythons: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str, str]]:
