@@ -14,16 +14,18 @@ LARGEST = 2**30  # bytes; a SavedModel's graph is one message of at most 2 GB, w
 class GraphWeights:
     """Arrays as constants of the graph or as variables that are not trained.
 
-    oneDNN lays out a constant anew for every product that reads it and keeps that, and what optimises the graph takes
-    room for constants in every layer: a process with ALBERT base grows by 1.2 GB. In bfloat16 that is worth a quarter
-    of the time of a short sequence; in float32 it is worth nothing.
+    oneDNN lays out a constant kernel anew for every product that reads it and keeps that, and what optimises the graph
+    takes room for constants in every layer: a process with ALBERT base grows by 1.2 GB. In bfloat16 that is worth a
+    quarter of the time of a short sequence; in float32 it is worth nothing. Vectors are constants always: what
+    optimises the graph does not know the shape of a variable, and needs it to make one operation of a LayerNorm.
 
     Args:
         arrays: nested dicts of arrays.
-        constant: whether they are to be constants; more than `LARGEST` become variables all the same, with a warning.
+        constant: whether kernels are to be constants; where all is more than `LARGEST` they become variables all the
+            same, with a warning.
 
     Attributes:
-        variables: which the owner of the functions has to keep; empty where the arrays are constants.
+        variables: which the owner of the functions has to keep; empty where the kernels are constants.
     """
 
     def __init__(self, arrays: Any, constant: bool):
@@ -39,8 +41,10 @@ class GraphWeights:
                 size // 2**20,
                 LARGEST // 2**20,
             )
-        kept = tf.nest.map_structure(lambda array: tf.Variable(array, trainable=False), arrays)
-        self.variables = tf.nest.flatten(kept)
+        kept = tf.nest.map_structure(
+            lambda array: array if array.ndim == 1 else tf.Variable(array, trainable=False), arrays
+        )
+        self.variables = [kernel for kernel in tf.nest.flatten(kept) if isinstance(kernel, tf.Variable)]
         self._read = lambda: tf.nest.map_structure(tf.convert_to_tensor, kept)
 
     def __call__(self) -> Any:

@@ -6,8 +6,8 @@ What it does otherwise than `albert_tf.encoder`, which computes the same:
   float32;
 * products are made of tokens alone, and padding comes in for the attention only;
 * where the first position is all that is asked for, the last block computes no other one;
-* products with bias and GELU, and scores with factor and mask, are written in the form that TensorFlow's remapper takes
-  for one operation of oneDNN.
+* LayerNorm, products with bias and GELU, and scores with factor and mask are written in the form that TensorFlow's
+  remapper takes for one operation of oneDNN.
 
 B rows, S their padded length, T tokens without padding, E embedding width, H hidden size, N heads, D their size.
 """
@@ -99,11 +99,18 @@ class InferenceEncoder:
         return self._norm(hidden + tf.cast(x, tf.float32), weights)
 
     def _norm(self, x: tf.Tensor, weights: dict[str, tf.Tensor]) -> tf.Tensor:
-        """LayerNorm of [T,W] float32."""
-        # Not as x * a + (beta - mean * a): TensorFlow's remapper makes of that one operation with an epsilon of 0.001.
-        centred = x - tf.reduce_mean(x, [1], keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), [1], keepdims=True)
-        return centred * tf.math.rsqrt(variance + self._config.layer_norm_eps) * weights["gamma"] + weights["beta"]
+        """LayerNorm of [T,W] float32, each row normalised as a channel of an image of one column."""
+        # Shaped back by tf.shape(x) whole, for the remapper has to see that the shape does not change. Not written as
+        # x * a + (beta - mean * a): it makes of that one operation with an epsilon of 0.001.
+        rows = tf.shape(x)[0]
+        normalised, _, _ = tf.compat.v1.nn.fused_batch_norm(
+            tf.reshape(x, [1, rows, x.shape[1], 1]),
+            tf.fill([rows], 1.0),
+            tf.fill([rows], 0.0),
+            epsilon=self._config.layer_norm_eps,
+            data_format="NCHW",
+        )
+        return tf.reshape(normalised, tf.shape(x)) * weights["gamma"] + weights["beta"]
 
     def _activated(self, x: tf.Tensor) -> tf.Tensor:
         name = self._config.hidden_act
