@@ -3,12 +3,12 @@
     python benchmarks/inference.py --config=albert_base_v2 --pythons=python3.11,peers/bin/python --output=DIR
 
 Every contender is a process of its own, in the first of the given Pythons for each version of its package; all of them
-answer one after the other, round by round, so that what else the machine does meets all alike. Those whose packages are
-in none of the Pythons are left out. Told are medians in milliseconds, sentences per second on 256 sentences of mixed
-length (log-normal, median 24 pieces) in batches of 32 as they come and sorted by length, seconds from the start of the
-process to the first answer, and memory. Packed exports have several sentences in a row, of 32 as they come and of all
-256 in the column of the sorted ones. Exports are made of random weights and kept in the output directory, whose
-table.md and table.json have the result.
+answer one after the other, round by round, so that what else the machine does meets all alike; each round begins with
+another one, and each warms up at its turn. Those whose packages are in none of the Pythons are left out. Told are
+medians in milliseconds, sentences per second on 256 sentences of mixed length (log-normal, median 24 pieces) in batches
+of 32 as they come and sorted by length, seconds from the start of the process to the first answer, and memory. Packed
+exports have several sentences in a row, of 32 as they come and of all 256 in the column of the sorted ones. Exports are
+made of random weights and kept in the output directory, whose table.md and table.json have the result.
 
 On a machine that does other work as well, the table of CPU time (of all threads, by the number of threads) says more.
 """
@@ -100,12 +100,9 @@ class Worker:
     def __init__(self, python: str, name: str, files: pathlib.Path, sizes: Mapping[str, Any], threads: int):
         self._errors = open(files / f"{name}.log", "w")  # noqa: SIM115
         command = [python, inference_contenders.__file__, name, files, json.dumps(dict(sizes)), str(threads)]
-        environment = _environment()
-        if inference_contenders.CONTENDERS[name].packed:  # the packer's package refuses it where Keras 3 is its own
-            del environment["TF_USE_LEGACY_KERAS"]
         begin = time.perf_counter()
         self._process = subprocess.Popen(
-            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
         )
         self.name = name
         self.memory = 0.0
@@ -139,7 +136,6 @@ def _environment() -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": str(REPOSITORY),  # for the packer
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TF_USE_LEGACY_KERAS": "1",
         "CUDA_VISIBLE_DEVICES": "-1",
     }
 
@@ -172,9 +168,11 @@ def measure(workers: Mapping[str, Worker], column: str, request: Request, rounds
     own = {name: asked_of(worker.name, column, request) for name, worker in workers.items()}
     asked = {name: lengths for name, lengths in own.items() if lengths is not None}
     seconds: dict[str, list[list[float]]] = {name: [] for name in asked}
+    names = list(asked)
     for turn in range(rounds + 1):
-        for name, lengths in asked.items():
-            reply = workers[name].ask(lengths)
+        first = turn * len(names) // (rounds + 1)
+        for name in names[first:] + names[:first]:
+            reply = workers[name].ask(asked[name])
             if turn:
                 seconds[name].append([reply["wall"], reply["cpu"]])
     return seconds
