@@ -2,8 +2,7 @@
 
 What it does otherwise than `albert_tf.encoder`, which computes the same:
 
-* the weights lie ready for its products, in bfloat16 or float16 if wanted; the residual, LayerNorm and softmax are
-  float32;
+* the weights lie ready for its products, in bfloat16 or float16 if wanted; the residual and LayerNorm are float32;
 * products are made of tokens alone, and padding comes in for the attention only;
 * where the first position is all that is asked for, the last block computes no other one;
 * LayerNorm, products with bias and GELU, and scores with factor and mask are written in the form that TensorFlow's
@@ -137,9 +136,7 @@ class _Attention:
         if only_first:
             query = query[:, :, :1]
         scores = tf.matmul(query, key, transpose_b=True) * tf.constant(SCORE_FACTOR, self._dtype) + self._bias
-        # Not in bfloat16: without oneDNN its sums are wrong by a per cent.
-        probabilities = tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), self._dtype)
-        context = tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3])
+        context = tf.transpose(tf.matmul(tf.nn.softmax(scores), value), [0, 2, 1, 3])
         context = tf.reshape(context, [-1, self._width])
         return context if only_first else self._packing.pack(context)
 
