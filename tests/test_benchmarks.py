@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -18,6 +19,11 @@ from tests.toy_vocabulary import number_model
 @pytest.fixture(scope="session")
 def does_it_learn(repository):
     return load("does_it_learn", repository)
+
+
+@pytest.fixture(scope="session")
+def passages(repository):
+    return load("passages", repository)
 
 
 @pytest.fixture(scope="session")
@@ -55,9 +61,31 @@ def test_a_line_of_the_table(does_it_learn):
     assert not other["is_larger_than_spread"]
 
 
+def test_passages_stand_beside_some_of_their_clauses(passages, tmp_path):
+    texts = ["Once, long ago; a cat sat.\nIt sat on a mat. So it was\n\nA dog ran.\n", "Birds sing, all day.\n"]
+    for name, text in zip("ab", texts):
+        (tmp_path / f"{name}.txt").write_text(text)
+    pattern = passages.write_passages(str(tmp_path / "*.txt"), tmp_path / "text", words=8)
+    files = sorted(tmp_path.glob("text/*"))
+    assert pattern == str(tmp_path / "text" / "*.txt") and len(files) == 2
+    documents = [document.split("\n") for path in files for document in path.read_text()[:-2].split("\n\n")]
+    expected = ["Once, long ago; a cat sat. It sat", "on a mat. So it was", "A dog ran.", "Birds sing, all day."]
+    assert len(documents) == len(expected)
+    for lines, passage in zip(documents, expected):
+        assert passage in lines and len(lines) == 2
+        of_passage = [f"{words} " for words in re.split(r"(?<=[,;.]) ", passage)]
+        rest = f"{lines[1 - lines.index(passage)]} "
+        assert rest.strip()
+        for clause in of_passage:
+            rest = rest.replace(clause, "", 1)
+        assert rest == ""
+
+
 def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path, monkeypatch):
     commands = []
     clock = itertools.count()
+    text, output = tmp_path / "text.txt", tmp_path / "out"
+    text.write_text("One two, three four.\n")
 
     def run(module: str, **arguments: Any) -> None:
         """In place of the command: what it would leave."""
@@ -79,26 +107,30 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
 
     monkeypatch.setattr(does_it_learn, "run", run)
     monkeypatch.setattr(does_it_learn.time, "monotonic", lambda: float(15 * next(clock) ** 2))
-    monkeypatch.setattr(sys, "argv", ["does_it_learn", f"--output={tmp_path}", "--data_dir=data", "--minutes=2"])
+    monkeypatch.setattr(
+        sys, "argv", ["does_it_learn", f"--input_file={text}", f"--output={output}", "--data_dir=data", "--minutes=2"]
+    )
     does_it_learn.main()
     modules = [module.split(".")[1] for module, _ in commands]
     a_phase = ["create_pretraining_data"] + 3 * ["run_pretraining"]
     assert modules == ["train_sentencepiece"] + 2 * a_phase + 8 * ["run_finetuning"]
-    short, long = commands[4][1], commands[8][1]
+    short, passages = commands[4][1], commands[8][1]
     # The two timed runs take 15 and 75 "seconds", so 150 steps take 60; the later two 135 and 195.
-    assert short["num_train_steps"] == int(2 * 150 * 0.57) and short["num_warmup_steps"] == 8
-    assert long["num_train_steps"] == int(2 * 150 * 0.43)
-    assert "init_checkpoint" not in short and long["init_checkpoint"] == short["output_dir"] / "model"
-    assert [commands[at][1]["max_seq_length"] for at in (1, 5)] == [32, 128]
+    assert short["num_train_steps"] == int(2 * 150 * 0.43) and short["num_warmup_steps"] == 6
+    assert passages["num_train_steps"] == int(2 * 150 * 0.57)
+    assert "init_checkpoint" not in short and passages["init_checkpoint"] == short["output_dir"] / "model"
+    assert [commands[at][1]["max_seq_length"] for at in (1, 5)] == [32, 64]
+    assert commands[1][1]["input_file"] == str(text)
+    assert commands[5][1]["input_file"] == str(output / "text_of_passages" / "*.txt")
     for with_model, without in zip(commands[9::2], commands[10::2]):
-        assert with_model[1]["model"] == tmp_path / "long" / "model" and "albert_config_file" in without[1]
+        assert with_model[1]["model"] == output / "passages" / "model" and "albert_config_file" in without[1]
         start = ("model", "output_dir", "albert_config_file", "spm_model_file")
         same = [{name: value for name, value in of[1].items() if name not in start} for of in (with_model, without)]
         assert same[0] == same[1] and same[0]["seeds"] == 3
-    lines = json.loads((tmp_path / "table.json").read_text())
+    lines = json.loads((output / "table.json").read_text())
     assert [line["task"] for line in lines] == ["sst-2", "cola", "qnli", "squad1.1"]
     assert [line["learning_rate"] for line in lines] == [3e-4, 3e-4, 1e-4, 3e-4]
-    assert (tmp_path / "table.md").read_text() == does_it_learn.table(lines)
+    assert (output / "table.md").read_text() == does_it_learn.table(lines)
 
     commands.clear()
     does_it_learn.main()
