@@ -129,7 +129,7 @@ def test_every_stage_runs_once_with_flags_that_there_are(does_it_learn, tmp_path
         assert same[0] == same[1] and same[0]["seeds"] == 3
     lines = json.loads((output / "table.json").read_text())
     assert [line["task"] for line in lines] == ["sst-2", "cola", "qnli", "squad1.1"]
-    assert [line["learning_rate"] for line in lines] == [3e-4, 3e-4, 1e-4, 3e-4]
+    assert [line["learning_rate"] for line in lines] == [2e-3, 3e-4, 1e-4, 3e-4]
     assert (output / "table.md").read_text() == does_it_learn.table(lines)
 
     commands.clear()
