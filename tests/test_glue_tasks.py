@@ -121,6 +121,19 @@ def test_qqp_leaves_out_broken_rows_and_says_how_many(read, caplog):
     )
 
 
+def test_quoras_own_file_has_quotes_around_questions(read):
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+    torn = '1\t3\t4\t"Who says ""a""\nand b?"\tWhy?\t1'
+    examples = read("qqp", lines(header, "0\t1\t2\tHow?\tWhy?\t0", torn, "2\t5\t6\tWhere?\tWhen?\t0"))
+    assert [(e.text_a, e.label) for e in examples] == [("How?", "0"), ('Who says "a"\nand b?', "1"), ("Where?", "0")]
+    assert [e.place.rsplit(", ")[1] for e in examples] == ["line 2", "line 3", "line 5"]
+    in_quotes = '"id"\t"question1"\t"question2"\t"is_duplicate"'
+    (example,) = read("qqp", lines(in_quotes, '"0"\t"The ""who""?"\t"Who?"\t"1"'))
+    assert (example.id, example.text_a, example.text_b, example.label) == ("0", 'The "who"?', "Who?", "1")
+    glue = read("qqp", lines(header, '0\t1\t2\t"How" is it?\t"Why"?\t0', "1\t3\t4\tWho", "2\t5\t6\tWhere?\tWhen?\t0"))
+    assert [e.text_a for e in glue] == ['"How" is it?', "Where?"]
+
+
 def test_qqp_test_rows_are_never_left_out(read):
     examples = read("qqp", lines("id\tquestion1\tquestion2", "0\tHow?\tWhy?", "1\tWho?\t"))
     assert [(e.id, e.text_a, e.text_b, e.label) for e in examples] == [
@@ -268,14 +281,14 @@ def test_heads_and_starting_points():
 
 
 def test_quoted_cells_are_told_with_a_way_to_read_them(tmp_path):
-    """The original file of QQP: what the message says to do reads it, line ends in its cells included."""
-    path = tmp_path / "quora.tsv"
-    header = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
-    body = ["0", "1", "2", "Who\nis it?", 'The ""who""?', "1"]
+    """What the message says to do reads the file, line ends in its cells included."""
+    path = tmp_path / "quoted.tsv"
+    header = ["index", "question", "sentence", "label"]
+    body = ["0", "Who\nis it?", 'The ""who""?', "entailment"]
     path.write_text("".join("\t".join(f'"{cell}"' for cell in cells) + "\n" for cells in (header, body)))
-    flags = "--task=text --text_column=question1 --text_b_column=question2 --label_column=is_duplicate"
+    flags = "--task=text --text_column=question --text_b_column=sentence --label_column=label"
     with pytest.raises(InputError, match=f"line 1: the cells are in double quotes.*save this one as .csv.*{flags}"):
-        find_task("qqp").read(str(path))
-    own = text_file_task(Columns("question1", "question2", "is_duplicate"))
-    (example,) = own.read(str(path.rename(tmp_path / "quora.csv")))
-    assert (example.text_a, example.text_b, example.label) == ("Who\nis it?", 'The "who"?', "1")
+        find_task("qnli").read(str(path))
+    own = text_file_task(Columns("question", "sentence", "label"))
+    (example,) = own.read(str(path.rename(tmp_path / "quoted.csv")))
+    assert (example.text_a, example.text_b, example.label) == ("Who\nis it?", 'The "who"?', "entailment")

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
+
+from absl import logging
 
 from albert_tf.errors import InputError
 from albert_tf.tasks import rows
@@ -31,7 +34,8 @@ class Layout:
         ids: the column of the row's own number; where it is missing rows are numbered from 0.
         limits: least and largest score.
         skips_broken: whether labelled rows with another number of columns are left out, with a warning. The files of
-            QQP have a few that a line end inside a question tore apart, and the released script leaves them out.
+            QQP have a few that a line end inside a question tore apart, and the released script leaves them out. (In
+            Quora's own file such questions are in quotes, and whole.)
         undecided: a label whose rows are left out, with a warning: "-" where annotators did not agree.
     """
 
@@ -52,7 +56,7 @@ def read(path: str, layout: Layout) -> list[Example]:
     Raises:
         InputError: the header is another task's, a column is there twice or missing in a row, or a label is none.
     """
-    header, *body = rows.read_rows(path)
+    header, *body = _rows(path, layout)
     columns = _columns(header, path, layout)
     examples: list[Example] = []
     broken: list[str] = []
@@ -70,6 +74,29 @@ def read(path: str, layout: Layout) -> list[Example]:
     rows.warn_of_skipped(path, broken, "with missing or surplus columns")
     rows.warn_of_skipped(path, undecided, f"with the label {layout.undecided!r}")
     return rows.checked(path, examples)
+
+
+def _rows(path: str, layout: Layout) -> list[Row]:
+    """The rows; of a file that has torn ones, or names in quotes, those of CSV if they are whole, as in Quora's own."""
+    found = rows.read_rows(path)
+    if not layout.skips_broken or (_is_whole(found) and not _is_quoted(found[0])):
+        return found
+    try:
+        quoted = rows.quoted_rows(path)
+    except InputError:
+        return found
+    if not _is_whole(quoted):
+        return found
+    logging.info("%s: cells are in double quotes where they hold a quote or a line end", path)
+    return quoted
+
+
+def _is_whole(found: Sequence[Row]) -> bool:
+    return all(len(row.cells) == len(found[0].cells) for row in found)
+
+
+def _is_quoted(header: Row) -> bool:
+    return all(re.fullmatch('".*"', cell) for cell in header.cells)
 
 
 def read_cola(path: str, layout: Layout) -> list[Example]:
@@ -132,7 +159,7 @@ def _columns(header: Row, path: str, layout: Layout) -> _Columns:
     )
     foreign = label is None and rows.find_column(header.cells, _LABEL_COLUMNS, where) is not None
     if text_a is None or (layout.text_b and text_b is None) or foreign:
-        if all(re.fullmatch('".*"', cell) for cell in header.cells):
+        if _is_quoted(header):
             raise InputError(
                 f"{where}: the cells are in double quotes, and those of {layout.title}'s files are "
                 f"not: take GLUE's own files, or save this one as .csv and read it as your own (--task=text "
