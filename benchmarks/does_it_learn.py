@@ -31,7 +31,7 @@ from albert_tf import files
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
-# Small enough that an hour on two cores reads the corpus four times.
+# Small enough that an hour on two cores reads the corpus more than twice.
 CONFIG = {
     "hidden_size": 128,
     "num_hidden_layers": 3,
@@ -50,7 +50,10 @@ RANDOM_RANGE = 0.02  # of the weights that are not pre-trained: they learn tasks
 
 
 class Phase(NamedTuple):
-    """A part of the pre-training, which begins with the weights of the one before."""
+    """A part of the pre-training, which begins with the weights of the one before.
+
+    Its text is the corpus, or `of_passages` those of `write_passages`; `preparation` has flags of create_pretraining_data.
+    """
 
     name: str
     share_of_time: float
@@ -63,7 +66,7 @@ class Phase(NamedTuple):
 
 # With 128 pieces from the start, a model of this size spends the whole hour learning that neighbours tell most about a
 # gap; with 32, where each position is seen often, that takes minutes. What words two texts share it learns from the
-# passages, if the wrong ones are of the same chapter, whose style and names tell nothing: hence many small shards.
+# passages, if the wrong ones are of the same chapters, whose style and names tell nothing: hence many small shards.
 SENTENCES = {"sentence_objective": "sop", "masked_lm_prob": 0.2, "dupe_factor": 2, "split_sentences": True}
 PASSAGES = {"sentence_objective": "nsp", "masked_lm_prob": 0.15, "dupe_factor": 1, "num_shards": 300}
 PHASES = (
