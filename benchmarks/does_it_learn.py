@@ -52,7 +52,8 @@ RANDOM_RANGE = 0.02  # of the weights that are not pre-trained: they learn tasks
 class Phase(NamedTuple):
     """A part of the pre-training, which begins with the weights of the one before.
 
-    Its text is the corpus, or `of_passages` those of `write_passages`; `preparation` has flags of create_pretraining_data.
+    Its text is the corpus, or `of_passages` what `write_passages` makes of it; `preparation` has flags of
+    create_pretraining_data.
     """
 
     name: str
