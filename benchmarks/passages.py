@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from albert_tf.files import atomic_directory, expand_globs
-from data_prep.documents import open_text, read_lines
+from data_prep.documents import open_text, read_documents
 
 _CLAUSES = re.compile(r"(?<=[,;:.!?])\s+")
 
@@ -40,16 +40,11 @@ def write_passages(input_file: str, directory: pathlib.Path, words: int = 26) ->
 
 
 def _passages(path: str, words: int) -> Iterator[str]:
-    passage: list[str] = []
     with open_text(path) as file:
-        for _, line, _ in read_lines(file, path, 0, None, "strict"):
-            ends = not line.strip()
-            passage += line.split()
-            while len(passage) >= words or (ends and passage):
-                yield " ".join(passage[:words])
-                del passage[:words]
-    if passage:
-        yield " ".join(passage)
+        for document in read_documents(file, path, 0, 0, None, "strict"):
+            of_it = " ".join(document.lines).split()
+            for start in range(0, len(of_it), words):
+                yield " ".join(of_it[start : start + words])
 
 
 def _beside_its_clauses(passage: str, rng: random.Random) -> list[str]:
