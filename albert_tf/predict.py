@@ -5,8 +5,8 @@ an answer; `passage`, `question` and `options` to one of them; `words` to tags; 
 [MASK] to the likeliest pieces. An output that ends in .npy gets a vector for each text instead, by whatever model.
 
 The input is a text a line, a table (.tsv, .csv) with a header or with the model's inputs in order, or JSON lines;
-without --input it comes from standard input. A list in a table is JSON. Predictions are in the order of the rows, with
-their `id` where there is one.
+without --input it comes from standard input. A list in a table is JSON, or has a column for each of its texts.
+Predictions are in the order of the rows, with their `id` where there is one.
 
 The model may also be what albert_tf.export wrote for another runtime, of an encoder or a model with a head for a task;
 with --packed that is the fastest for many short texts.
@@ -65,13 +65,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _columns(given: Sequence[str]) -> dict[str, str]:
-    columns = {}
+def _columns(given: Sequence[str]) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {}
     for part in given:
         name, separator, column = part.partition("=")
         if not separator or not name or not column:
             raise InputError(f"--columns has {part!r}, but must have INPUT=COLUMN, such as text=review or question=2")
-        columns[name] = column
+        columns.setdefault(name, []).append(column)
     return columns
 
 
@@ -84,7 +84,10 @@ def define_flags() -> None:
     flags.DEFINE_string("output", "", ".jsonl, .tsv, or .npy for vectors; by default standard output.")
     flags.DEFINE_enum("output_format", None, ["jsonl", "tsv"], "By default by the output's name, else jsonl.")
     flags.DEFINE_list(
-        "columns", [], "Which column is what, by name or number counted from 0: question=query,context=2."
+        "columns",
+        [],
+        "Which column is what, by name or number counted from 0: question=query,context=2; of options several: "
+        "options=1,options=2.",
     )
     flags.DEFINE_bool("has_header", None, "Whether the first row of a table names the columns; else found out.")
     flags.DEFINE_integer("max_seq_length", None, "The most pieces at a time; by default as in fine-tuning.")

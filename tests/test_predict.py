@@ -142,6 +142,35 @@ def test_options(model, tmp_path):
         assert other == {key: value for key, value in answer.items() if key != "id"}
 
 
+CHOICE_TABLES = {
+    "letters.tsv": "question\tA\tB\tC\tanswer\nx _ y\ta\tb c\t\tB\nx\td\te\tf\tA\n",
+    "numbers.csv": "id,Question,choice_2,choice_1,choice_3\n7,x _ y,b c,a,\n8,x,e,d,f\n",
+    "keys.jsonl": '{"question": "x _ y", "option_a": "a", "option_b": "b c", "option_c": null}\n'
+    '{"question": "x", "option_a": "d", "option_b": "e", "option_c": "f"}\n',
+    "endings.tsv": 'query\tendings\nx _ y\t["a", "b c"]\nx\t["d", "e", "f"]\n',
+    "no_header.tsv": 'x _ y\t["a", "b c"]\nx\t["d", "e", "f"]\n',
+    "other.tsv": "left\tmiddle\tright\tasked\na\tb c\t\tx _ y\nd\te\tf\tx\n",
+    "by_number.tsv": "a\tb c\t\tx _ y\nd\te\tf\tx\n",
+}
+CHOICE_COLUMNS = {
+    "other.tsv": "question=asked,options=left,options=middle,options=right",
+    "by_number.tsv": "options=0,options=1,options=2,question=3",
+}
+
+
+@pytest.mark.parametrize("name", CHOICE_TABLES)
+def test_options_in_columns_of_their_own(model, tmp_path, name):
+    columns = [f"--columns={CHOICE_COLUMNS[name]}"] if name in CHOICE_COLUMNS else []
+    path = write(tmp_path / name, CHOICE_TABLES[name])
+    answers = run(model("multiple_choice"), path, tmp_path / "o.jsonl", *columns)
+    expected = albert_tf.MultipleChoiceAnswerer.from_pretrained(model("multiple_choice")).predict(
+        ["", ""], ["x _ y", "x"], [["a", "b c"], ["d", "e", "f"]]
+    )
+    assert [(answer["label"], answer["option"]) for answer in answers] == [(w.label, w.choice) for w in expected]
+    for answer, wanted in zip(answers, expected):
+        np.testing.assert_allclose(answer["probabilities"], wanted.probabilities, atol=1e-5)
+
+
 def test_words(model, tmp_path):
     sentences = ["a b 中文 c", "", "x " * 60, "é"]
     answers = run(model("tagger"), write(tmp_path / "a.txt", "\n".join(sentences) + "\n"), tmp_path / "o.jsonl")
@@ -232,6 +261,13 @@ def test_a_file_that_cannot_be_read_is_one_sentence(model, tmp_path, monkeypatch
         ("span", "a.tsv", b"a b\n", "a.tsv, line 1: there are 1 column(s) and no header"),
         ("multiple_choice", "a.jsonl", b'{"passage": "", "question": "", "options": ["a"]}', "at least 2"),
         ("multiple_choice", "a.tsv", b"passage\tquestion\toptions\na\tb\tc d\n", "line 2: options is 'c d'"),
+        (
+            "multiple_choice",
+            "a.tsv",
+            b"question\tone\ttwo\na\tb\tc\n",
+            "has question, one, two: say which column is what (--columns=options=NAME)",
+        ),
+        ("multiple_choice", "a.tsv", b"question\tA\tB\na\tb\t\n", "line 2: there are 1 options"),
         ("classifier", "a.txt", b"", "has no rows"),
         ("classifier", "a.txt.gz", gzip.compress(b"text\n" * 99, mtime=0)[:-9], "not a whole gzip file"),
         ("classifier", "a.md", b"text", "does not tell the form"),
@@ -255,6 +291,7 @@ def test_bad_rows_are_one_sentence_and_leave_no_file(model, tmp_path, name, file
         (["--columns=text"], "must have INPUT=COLUMN"),
         (["--columns=txt=0"], "the model has no input 'txt': it reads text"),
         (["--columns=text=3"], "there is no column '3' for text"),
+        (["--columns=text=0,text=1"], "names 2 columns for text, but it is one text"),
         (["--pooling=mean"], "--pooling is for vectors"),
         (["--model=nowhere"], "nowhere"),
         (["--top_k=5"], "--top_k is for pre-trained models, which fill gaps, and"),

@@ -6,7 +6,7 @@ N instances, C labels, K choices, G gaps, H the width of vectors; W words of a s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,11 +29,14 @@ class Input(NamedTuple):
         name: its key.
         column_names: names of columns of files that stand for it, in lower case.
         is_list: whether it is a list of texts.
+        series: of a list, finds in the names of a file's columns, but for those that are something else, the ones that
+            hold a text of it each, in order.
     """
 
     name: str
     column_names: tuple[str, ...] = ()
     is_list: bool = False
+    series: Callable[[Collection[str], Collection[str]], tuple[str, ...]] | None = None
 
 
 Form = tuple[Input, ...]  # what an instance has, all of it

@@ -170,13 +170,10 @@ class ChoiceAnswerer(TaskAnswerer):
     """The likeliest of several options."""
 
     task = "one of several options for a question about a passage"
-    forms = (
-        (
-            Input("passage", choice_file.PASSAGE_NAMES),
-            Input("question", choice_file.QUESTION_NAMES),
-            Input("options", ("options", "choices"), is_list=True),
-        ),
-    )
+    _passage = Input("passage", choice_file.PASSAGE_NAMES)
+    _question = Input("question", choice_file.QUESTION_NAMES)
+    _options = Input("options", choice_file.LIST_NAMES, is_list=True, series=choice_file.series_of_choices)
+    forms = ((_passage, _question, _options), (_question, _options), (_passage, _options))
     outputs = (
         Output("label", INT),
         Output("option", STRING),
@@ -194,7 +191,7 @@ class ChoiceAnswerer(TaskAnswerer):
         options = tuple(instance["options"])
         if len(options) < LEAST_CHOICES:
             raise BadInstance(index, f"there are {len(options)} options, but at least {LEAST_CHOICES} are needed")
-        return ChoiceExample(str(index), instance["passage"], instance["question"], options)
+        return ChoiceExample(str(index), instance.get("passage", ""), instance.get("question", ""), options)
 
     def _answer(self, example: ChoiceExample, prediction: Any) -> Answer:
         return {

@@ -15,6 +15,8 @@ from albert_tf.scoring.source import LINES, Row
 from albert_tf.tasks import rows as messages
 from albert_tf.tasks.text_file import ID_NAMES
 
+_Keys = dict[str, Sequence[str]]  # of columns, for each input
+
 
 class Given(NamedTuple):
     """An instance, its place in the file, and its identifier where the file has one."""
@@ -29,17 +31,20 @@ def instances(
     forms: Sequence[Form],
     *,
     row_form: str,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
     has_header: bool | None = None,
 ) -> Iterator[Given]:
-    """The instances of rows; where the model reads a list, a text that is a JSON list becomes it.
+    """The instances of rows.
+
+    Where the model reads a list, it is a list of JSON in one column, or one text in each of several; empty ones at the
+    end are none.
 
     Args:
         found: the rows.
         forms: of the model's instances.
         row_form: of the file; of `LINES` a row is the one input of the model.
-        columns: input to the name of its column, or its number counted from 0; inputs that are not named are looked
-            for by usual names and, in a table without a header, by their order.
+        columns: input to the name of its column, or its number counted from 0, or to those of several columns; inputs
+            that are not named are looked for by usual names and, in a table without a header, by their order.
         has_header: whether the first row of a table names the columns; None: whether it has a name of an input.
 
     Raises:
@@ -69,27 +74,32 @@ def instances(
         yield from _of_cells(itertools.chain([first], remaining), forms, columns, names)
 
 
-def _check_names(columns: Mapping[str, str], forms: Sequence[Form]) -> None:
-    names = {given.name for form in forms for given in form}
-    unknown = [name for name in columns if name not in names]
-    if unknown:
-        raise InputError(f"the model has no input {unknown[0]!r}: it reads {described(forms)}")
+def _check_names(columns: Mapping[str, Sequence[str]], forms: Sequence[Form]) -> None:
+    inputs = {given.name: given for form in forms for given in form}
+    for name, keys in columns.items():
+        if name not in inputs:
+            raise InputError(f"the model has no input {name!r}: it reads {described(forms)}")
+        if len(keys) > 1 and not inputs[name].is_list:
+            raise InputError(f"--columns names {len(keys)} columns for {name}, but it is one text: name one")
+    if not any(columns.keys() <= {given.name for given in form} for form in forms):
+        raise InputError(f"--columns names {' and '.join(columns)}, but the model reads {described(forms)}")
 
 
-def _is_header(cells: Sequence[str], forms: Sequence[Form], columns: Mapping[str, str]) -> bool:
+def _is_header(cells: Sequence[str], forms: Sequence[Form], columns: Mapping[str, Sequence[str]]) -> bool:
     known = {name for form in forms for given in form for name in (given.name, *given.column_names)}
-    asked = {column for column in columns.values() if not column.isdecimal()}
-    return bool(asked.intersection(cells) or known.intersection(cell.lower() for cell in cells))
+    asked = {column for several in columns.values() for column in several if not column.isdecimal()}
+    if asked.intersection(cells) or known.intersection(cell.lower() for cell in cells):
+        return True
+    return any(given.series(cells, ()) for form in forms for given in form if given.series)
 
 
-def _of_objects(found: Iterable[Row], forms: Sequence[Form], columns: Mapping[str, str]) -> Iterator[Given]:
+def _of_objects(found: Iterable[Row], forms: Sequence[Form], columns: Mapping[str, Sequence[str]]) -> Iterator[Given]:
     for place, values in found:
         assert isinstance(values, dict)
-        form, keys = _find(list(values), forms, columns, place)
+        form, keys = _find(list(values), (), forms, columns, place)
         identifier = next((values[key] for key in values if key.lower() in ID_NAMES), None)
-        yield Given(
-            place, _instance(form, {name: values[key] for name, key in keys.items()}), _whole(identifier, place)
-        )
+        under = {name: [values[key] for key in several] for name, several in keys.items()}
+        yield Given(place, _instance(form, under), _whole(identifier, place))
 
 
 def _whole(identifier: Any, place: str) -> Any:
@@ -102,30 +112,32 @@ def _whole(identifier: Any, place: str) -> Any:
 
 
 def _of_cells(
-    found: Iterator[Row], forms: Sequence[Form], columns: Mapping[str, str], names: Sequence[str]
+    found: Iterator[Row], forms: Sequence[Form], columns: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> Iterator[Given]:
     first = next(found)
     width = len(first.values)
     form, keys = _find_columns(width, forms, columns, names, first.place)
-    positions = {name: names.index(key) if key in names else int(key) for name, key in keys.items()}
+    positions = {
+        name: [names.index(key) if key in names else int(key) for key in several] for name, several in keys.items()
+    }
     identifier = next((at for at, name in enumerate(names) if name.lower() in ID_NAMES), None)
-    if identifier in positions.values():
+    if any(identifier in several for several in positions.values()):
         identifier = None
     for place, cells in itertools.chain([first], found):
         assert isinstance(cells, list)
-        instance = _instance(form, {name: cells[at] for name, at in positions.items()})
-        yield Given(place, instance, None if identifier is None else cells[identifier])
+        under = {name: [cells[at] for at in several] for name, several in positions.items()}
+        yield Given(place, _instance(form, under), None if identifier is None else cells[identifier])
 
 
 def _find_columns(
-    width: int, forms: Sequence[Form], columns: Mapping[str, str], names: Sequence[str], place: str
-) -> tuple[Form, dict[str, str]]:
+    width: int, forms: Sequence[Form], columns: Mapping[str, Sequence[str]], names: Sequence[str], place: str
+) -> tuple[Form, _Keys]:
     numbers = [str(number) for number in range(width)]
     if names or columns:
-        return _find([*names, *numbers], forms, columns, place)
+        return _find(names, numbers, forms, columns, place)
     for form in forms:
-        if len(form) == width and (width == 1 or len(forms) == 1):  # else the second one may be a label
-            return form, dict(zip((given.name for given in form), numbers))
+        if len(form) == width and (width == 1 or len(forms) == 1 or form[-1].is_list):  # else the last may be a label
+            return form, {given.name: [number] for given, number in zip(form, numbers)}
     raise InputError(
         f"{place}: there are {width} column(s) and no header, and the model reads {described(forms)}: say which column "
         f"is what (--columns={forms[0][0].name}=0)"
@@ -133,36 +145,68 @@ def _find_columns(
 
 
 def _find(
-    keys: Sequence[str], forms: Sequence[Form], columns: Mapping[str, str], place: str
-) -> tuple[Form, dict[str, str]]:
-    """The form that the most keys fit, and the key of each of its inputs.
+    names: Sequence[str],
+    numbers: Sequence[str],
+    forms: Sequence[Form],
+    columns: Mapping[str, Sequence[str]],
+    place: str,
+) -> tuple[Form, _Keys]:
+    """The form that the most columns fit, and the keys of each of its inputs.
+
+    Args:
+        names: of the columns.
+        numbers: by which they can be named too.
 
     Raises:
         InputError: none fits.
     """
-    for name, key in columns.items():
-        if key not in keys:
-            raise InputError(f"{place}: there is no column {key!r} for {name}: there are {messages.names(keys)}")
+    shown = messages.names(names or numbers)
+    for name, several in columns.items():
+        for key in several:
+            if key not in names and key not in numbers:
+                raise InputError(f"{place}: there is no column {key!r} for {name}: there are {shown}")
+    fewest: list[str] = []  # of what is missing, to be told
     for form in sorted(forms, key=len, reverse=True):
-        found: dict[str, str] = {}
-        for given in form:
-            usual = (given.name, *given.column_names)
-            free = {key.lower(): key for key in reversed(keys) if key not in (*found.values(), *columns.values())}
-            keys_of_it = [columns[given.name]] if given.name in columns else [free[n] for n in usual if n in free]
-            if keys_of_it:
-                found[given.name] = keys_of_it[0]
-        if len(found) == len(form) and set(columns) <= set(found):
+        found = _keys_of(form, names, columns)
+        missing = [given.name for given in form if given.name not in found]
+        if not columns.keys() <= found.keys():
+            continue
+        if not missing:
             return form, found
+        fewest = missing if not fewest else min(fewest, missing, key=len)
     raise InputError(
-        f"{place}: the model reads {described(forms)}, and the file has {messages.names(keys)}: say which column is "
-        f"what (--columns={forms[0][0].name}=NAME)"
+        f"{place}: the model reads {described(forms)}, and the file has {shown}: say which column is what "
+        f"(--columns={fewest[0]}=NAME)"
     )
 
 
-def _instance(form: Form, values: dict[str, Any]) -> dict[str, Any]:
+def _keys_of(form: Form, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> _Keys:
+    """The keys of those inputs that there are columns for, by request or by usual names; none is taken twice."""
+    found: _Keys = {}
     for given in form:
-        value = values[given.name]
-        if given.is_list and isinstance(value, str):
+        taken = {key for several in (*found.values(), *columns.values()) for key in several}
+        free = {name.lower(): name for name in reversed(names) if name not in taken}
+        usual = [free[name] for name in (given.name, *given.column_names) if name in free]
+        keys: Sequence[str] = columns.get(given.name) or usual[:1]
+        if not keys and given.series is not None:
+            keys = given.series(names, taken)
+        if keys:
+            found[given.name] = keys
+    return found
+
+
+def _instance(form: Form, under: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """An instance of what is under the keys of each input."""
+    instance: dict[str, Any] = {}
+    for given in form:
+        values = under[given.name]
+        if len(values) > 1:
+            while values and values[-1] in ("", None):
+                values.pop()
+            instance[given.name] = values
+            continue
+        instance[given.name] = values[0]
+        if given.is_list and isinstance(values[0], str):
             with contextlib.suppress(ValueError):  # what it is instead is told where all instances are checked
-                values[given.name] = json_text.parse(value)
-    return values
+                instance[given.name] = json_text.parse(values[0])
+    return instance

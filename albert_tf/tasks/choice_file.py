@@ -25,7 +25,7 @@ PASSAGE_NAMES = ("passage", "context", "article", "text")
 QUESTION_NAMES = ("question", "query")
 _LABEL = ("label", "answer")
 _ID = ("id", "index")
-_LISTS = ("choices", "options", "endings")  # of JSON
+LIST_NAMES = ("choices", "options", "endings")  # of JSON
 _ONE_OF_SEVERAL = re.compile(r"(choice|option|ending|answer)[ _-]?(\d+|[a-z])")
 
 
@@ -139,11 +139,23 @@ def usual_choices(row: Mapping[str, Any], taken: Collection[str] = ()) -> tuple[
     """
     free = [name for name in row if name not in taken]
     for name in free:
-        if name.lower() in _LISTS and isinstance(row[name], list):
+        if name.lower() in LIST_NAMES and isinstance(row[name], list):
             return (name,)
+    return series_of_choices(row, taken)
+
+
+def series_of_choices(names: Collection[str], taken: Collection[str] = ()) -> tuple[str, ...]:
+    """The names, in order, of columns that hold a choice each; () where there are none, or one alone.
+
+    Args:
+        names: of all columns.
+        taken: those of columns that are something else.
+    """
     series: dict[str, dict[int, str]] = {}
-    is_about_something = any(name.lower() in (*PASSAGE_NAMES, *QUESTION_NAMES) for name in row)
-    for name in free:
+    is_about_something = any(name.lower() in (*PASSAGE_NAMES, *QUESTION_NAMES) for name in names)
+    for name in names:
+        if name in taken:
+            continue
         match = _ONE_OF_SEVERAL.fullmatch(name.lower())
         if match:
             is_number = match[2].isdecimal()
