@@ -275,6 +275,8 @@ def test_what_does_not_fit_is_refused(encoder, trained, tmp_path):
         load(encoder, labels=2)
     with pytest.raises(InputError, match=r"labels\[1\] is None, but must be a string"):
         load(encoder, labels=["a", None])
+    with pytest.raises(InputError, match="labels names 'a' alone: give two or more"):
+        load(encoder, labels=["a"])
     with pytest.raises(InputError, match=r"validation_data must be the tuple \(texts, labels\)"):
         classifier.fit(["a"], ["plus"], ["a"])
     with pytest.raises(InputError, match="nothing to learn from"):

@@ -97,7 +97,13 @@ class TextClassifier(Pipeline):
             raise InputError("a regression has no labels: give labels= or regression=True")
         else:
             problem = MULTI_LABEL if multi_label else SINGLE_LABEL
-            head = HeadConfig("classifier", labels=label_names_given(labels), problem_type=problem)
+            names = label_names_given(labels)
+            if len(names) == 1 and not multi_label:
+                raise InputError(
+                    f"labels names {names[0]!r} alone: give two or more, multi_label=True for one that holds or does "
+                    "not, or regression=True for numbers"
+                )
+            head = HeadConfig("classifier", labels=names, problem_type=problem)
         return cls._begin(path, head, tokenizer, settings)  # type: ignore[no-any-return]
 
     @property
