@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -169,6 +170,39 @@ def test_options_in_columns_of_their_own(model, tmp_path, name):
     assert [(answer["label"], answer["option"]) for answer in answers] == [(w.label, w.choice) for w in expected]
     for answer, wanted in zip(answers, expected):
         np.testing.assert_allclose(answer["probabilities"], wanted.probabilities, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name, columns, table, usual",
+    [
+        ("classifier", {"text_column": "Review"}, "Review\tsentence\na\tb\n", {"text": "a"}),
+        (
+            "regression",
+            {"text_column": "left", "text_b_column": "right"},
+            "right\tleft\nb\ta\n",
+            {"text_a": "a", "text_b": "b"},
+        ),
+        (
+            "multiple_choice",
+            {"choice_columns": ["one", "two"], "passage_column": "story"},
+            "A\tB\ttwo\tone\tstory\nc\td\tb\ta\tx y\n",
+            {"passage": "x y", "options": ["a", "b"]},
+        ),
+        (
+            "multiple_choice",
+            {"choice_columns": ["all"], "question_column": "asked"},
+            'asked\tall\nx y\t["a", "b"]\n',
+            {"question": "x y", "options": ["a", "b"]},
+        ),
+    ],
+)
+def test_the_columns_of_fine_tuning_are_known(model, tmp_path, name, columns, table, usual):
+    own = tmp_path / "model"
+    shutil.copytree(model(name), own)
+    about = json.loads((own / "task.json").read_text())
+    (own / "task.json").write_text(json.dumps({**about, "columns": columns}))
+    answers = run(str(own), write(tmp_path / "a.tsv", table), tmp_path / "a.jsonl")
+    assert answers == run(model(name), write(tmp_path / "b.jsonl", json.dumps(usual)), tmp_path / "o.jsonl")
 
 
 def test_words(model, tmp_path):

@@ -5,7 +5,8 @@ The names of outputs are those of the SavedModels that `albert_tf.exporting` wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -37,6 +38,7 @@ from albert_tf.task_kinds.choices import question_with
 from albert_tf.task_kinds.task_kind import TaskKind
 from albert_tf.tasks import choice_file, text_file
 from albert_tf.tasks.examples import LEAST_CHOICES, ChoiceExample, QuestionExample, TagExample, TextExample
+from albert_tf.tasks.own_files import COLUMNS
 from albert_tf.tokenizer import Tokenizer
 
 AnyPredictor = Union[Predictor, FilePredictor]
@@ -97,8 +99,10 @@ class TextAnswerer(TaskAnswerer):
         pairs = about.get(PAIRS)  # None where nothing tells
         self.task = {REGRESSION: "a number", MULTI_LABEL: "any of several labels"}.get(head.problem or "", "a label")
         self.task += " for a pair of texts" if pairs else " for a text"
-        single = (Input("text", text_file.TEXT_NAMES),)
-        both = (Input("text_a", text_file.TEXT_NAMES), Input("text_b", text_file.SECOND_TEXT_NAMES))
+        first = _names(about, "text_column", text_file.TEXT_NAMES)
+        second = _names(about, "text_b_column", text_file.SECOND_TEXT_NAMES)
+        single = (Input("text", first),)
+        both = (Input("text_a", first), Input("text_b", second))
         self.forms = (single, both) if pairs is None else ((both,) if pairs else (single,))
         self.example = {"text_a": "The first text.", "text_b": "The second."} if pairs else {"text": "A text."}
         self.labels = label_names(head)
@@ -170,10 +174,6 @@ class ChoiceAnswerer(TaskAnswerer):
     """The likeliest of several options."""
 
     task = "one of several options for a question about a passage"
-    _passage = Input("passage", choice_file.PASSAGE_NAMES)
-    _question = Input("question", choice_file.QUESTION_NAMES)
-    _options = Input("options", choice_file.LIST_NAMES, is_list=True, series=choice_file.series_of_choices)
-    forms = ((_passage, _question, _options), (_question, _options), (_passage, _options))
     outputs = (
         Output("label", INT),
         Output("option", STRING),
@@ -186,6 +186,15 @@ class ChoiceAnswerer(TaskAnswerer):
         "question": "Who opened the door?",
         "options": ["The cat.", "The dog."],
     }
+
+    def __init__(self, tokenizer: Tokenizer, kind: TaskKind, about: Mapping[str, Any], predictor: AnyPredictor):
+        super().__init__(tokenizer, kind, about, predictor)
+        passage = Input("passage", _names(about, "passage_column", choice_file.PASSAGE_NAMES))
+        question = Input("question", _names(about, "question_column", choice_file.QUESTION_NAMES))
+        own = tuple(map(str, about.get(COLUMNS, {}).get("choice_columns", ())))
+        names = (*(name.lower() for name in own if len(own) == 1), *choice_file.LIST_NAMES)
+        options = Input("options", names, is_list=True, series=functools.partial(_series, own))
+        self.forms = ((passage, question, options), (question, options), (passage, options))
 
     def _example(self, index: int, instance: Instance) -> ChoiceExample:
         options = tuple(instance["options"])
@@ -270,6 +279,19 @@ def _places(words: Sequence[str], text: str | None) -> Answer:
         starts.append(text.index(word, at))
         at = starts[-1] + len(word)
     return {"starts": starts, "ends": [start + len(word) for start, word in zip(starts, words)]}
+
+
+def _names(about: Mapping[str, Any], key: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The name of the column that the model was fine-tuned with, if one was given, before the usual ones."""
+    own = about.get(COLUMNS, {}).get(key)
+    return usual if own is None else (str(own).lower(), *usual)
+
+
+def _series(own: tuple[str, ...], names: Collection[str], taken: Collection[str]) -> tuple[str, ...]:
+    """The columns that the model was fine-tuned with, if all are there, else those with usual names."""
+    if len(own) > 1 and set(own) <= set(names):
+        return own
+    return choice_file.series_of_choices(names, taken)
 
 
 CLASSES: dict[str, type[TaskAnswerer]] = {
