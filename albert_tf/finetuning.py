@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_tf import finetuning_history
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_state import Selection, Settings, Training
+from albert_tf.head_config import REGRESSION
 from albert_tf.progress import Progress
 from albert_tf.task_kinds.task_kind import TaskKind
 
@@ -92,7 +94,7 @@ def train(
                 progress.update(0, loss=f"{line['loss']:.3f}")
                 if not warned and run.has_collapsed(guess):
                     warned = True
-                    progress.write(collapse_sentence(run.logs.training, guess, settings))
+                    progress.write(collapse_sentence(run.logs.training, guess, settings, kind.head.problem))
                     if stop_on_collapse:
                         return outcome(COLLAPSED)
             if selection is not None and run.is_time(settings.eval_every):
@@ -104,12 +106,25 @@ def train(
     return outcome(DONE)
 
 
-def collapse_sentence(lines: Sequence[Mapping[str, Any]], guess: float | None, settings: Settings) -> str:
-    """The warning that a model does not learn, and what has helped others."""
+def collapse_sentence(
+    lines: Sequence[Mapping[str, Any]], guess: float | None, settings: Settings, problem: str | None
+) -> str:
+    """The warning that a model does not learn, and what has helped others.
+
+    Args:
+        lines: of the training log up to where `finetuning_history.has_collapsed`.
+        guess: the loss of a guess.
+        settings: of the training.
+        problem: of a classifier, see `HeadConfig.problem`.
+    """
+    loss = finetuning_history.recent_loss(lines, steps=settings.num_train_steps, warmup_steps=settings.num_warmup_steps)
+    assert loss is not None and guess is not None  # else nothing has collapsed
+    of_numbers = "labels rescaled to about 0 to 5, more steps, " if problem == REGRESSION else ""
     return (
-        f"WARNING: at step {lines[-1]['step']} the loss ({lines[-1]['loss']:.4f}) is still that of a guess that does "
-        f"not look at the text ({guess:.4f}), as it was for a fifth of all steps: the model does not learn. What "
-        f"helps: a smaller --learning_rate (now {settings.learning_rate:g}; 5e-6 to 1e-5 for large models, and "
-        f"for small ones no less than 1e-4), more --num_warmup_steps (now {settings.num_warmup_steps}), dropout 0, "
-        "another --seed (--restart_on_collapse=N tries N of them), a larger --train_batch_size"
+        f"WARNING: at step {lines[-1]['step']} the loss ({loss:.4f}, the mean of a fifth of all steps) is "
+        f"{finetuning_history.against_guess(loss, guess)} that of a guess that does not look at the text "
+        f"({guess:.4f}): the model does not learn. What helps: {of_numbers}a smaller --learning_rate (now "
+        f"{settings.learning_rate:g}; 5e-6 to 1e-5 for large models, and for small ones no less than 1e-4), more "
+        f"--num_warmup_steps (now {settings.num_warmup_steps}), dropout 0, another --seed (--restart_on_collapse=N "
+        "tries N of them), a larger --train_batch_size"
     )

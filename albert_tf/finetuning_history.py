@@ -17,7 +17,9 @@ from albert_tf.metrics import LOWER_IS_BETTER
 
 COLLAPSE_SHARE = 0.2  # of all steps: so long may the loss stay where it began
 COLLAPSE_MARGIN = 0.03  # of the loss of a guess: a mean this little below it is no better than guessing
+_WORSE_MARGIN = 0.1  # so far above that of a guess batches alone can bring a mean that is as good
 _FEWEST_STEPS = 10  # a shorter mean is mostly noise
+NO_BETTER, WORSE = "no better than", "worse than"
 
 Line = Mapping[str, Any]
 
@@ -74,28 +76,43 @@ def guess_loss(head: HeadConfig, features: FeatureSet) -> float | None:
 
 
 def has_collapsed(lines: Sequence[Line], guess: float | None, *, steps: int, warmup_steps: int) -> bool:
-    """Whether, at the last of the lines, the loss had stayed at that of a guess for a fifth of all steps.
+    """Whether, at the last of the lines, the loss had been no better than that of a guess for a fifth of all steps.
+
+    Args:
+        lines, steps, warmup_steps: see `recent_loss`.
+        guess: see `guess_loss`.
+    """
+    if guess is None or guess <= 0.0:
+        return False
+    loss = recent_loss(lines, steps=steps, warmup_steps=warmup_steps)
+    return loss is not None and loss >= (1.0 - COLLAPSE_MARGIN) * guess
+
+
+def against_guess(loss: float, guess: float) -> str:
+    """How a loss that is not below that of a guess compares with it: `WORSE` or `NO_BETTER`."""
+    return WORSE if loss > (1.0 + _WORSE_MARGIN) * guess else NO_BETTER
+
+
+def recent_loss(lines: Sequence[Line], *, steps: int, warmup_steps: int) -> float | None:
+    """The mean loss of the fifth of all steps that ends at the last of the lines; None as long as there are fewer.
 
     Steps of the warm-up do not count, as far as enough others remain.
 
     Args:
         lines: of the training log, with `step`, and the mean `loss` of `steps` up to it.
-        guess: see `guess_loss`.
         steps: of the whole training.
         warmup_steps: of these.
     """
-    if guess is None or guess <= 0.0 or not lines:
-        return False
+    if not lines:
+        return None
     window = max(math.ceil(COLLAPSE_SHARE * steps), _FEWEST_STEPS)
     start = max(min(warmup_steps, steps - window), 0)
     first = max(lines[-1]["step"] - window, start)
     if lines[-1]["step"] - start < window:
-        return False
+        return None
     some = [line for line in lines if line["step"] - line["steps"] >= first]
     counts = [line["steps"] for line in some]
-    if not counts:
-        return False
-    return bool(np.average([line["loss"] for line in some], weights=counts) >= (1.0 - COLLAPSE_MARGIN) * guess)
+    return float(np.average([line["loss"] for line in some], weights=counts)) if counts else None
 
 
 def _entropy(labels: np.ndarray) -> float:

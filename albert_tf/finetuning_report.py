@@ -6,16 +6,20 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from albert_tf import distribution, storage, task_model
+import numpy as np
+
+from albert_tf import distribution, finetuning_history, storage, task_model
 from albert_tf.finetuning_data import Split
-from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores
+from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores, first_answer
 from albert_tf.finetuning_seeds import Summary, seed_directory
 from albert_tf.finetuning_state import BOARDS, LOGS
+from albert_tf.task_kinds.texts import LABEL_IDS
 from albert_tf.tasks.task import Task
 
 # Scores that are no fractions of 1, by the ends of their names.
 _NO_FRACTIONS = ("mean_squared_error", "_threshold")
 _PERCENT = 100.0
+_WIDE = 5.0  # standard deviation of labels that rates made for those of STS-B, 0 to 5, reach slowly
 
 
 def print_start(
@@ -45,6 +49,7 @@ def print_start(
         f"model: {weights:,} parameters; {job.config.num_hidden_layers} layers of {job.config.hidden_size}",
         *(f"data: {_data_line(data)}" for data in (job.training, *job.scored, *job.predicted)),
         *columns_lines(job.task, [data.split for data in (job.training, *job.scored, *job.predicted)]),
+        *_labels_lines(job),
         f"steps: {settings.num_train_steps:,}, of which {settings.num_warmup_steps:,} warm-up; {epochs:.2f} epochs",
     ]
     lines += [f"note: {note}" for note in notes]
@@ -79,7 +84,7 @@ def print_end(output_dir: str, report: Mapping[str, Any]) -> None:
     if report["collapsed_attempts"]:
         lines.append(f"  attempts given up since they did not learn: {len(report['collapsed_attempts'])}")
     if report["collapsed"]:
-        lines.append("  WARNING: to the end the loss was that of a guess: the model has learned nothing from the texts")
+        lines.append(_collapse_line(report["last_loss"], report["guess_loss"]))
     lines += [*scores_table(report["scores"]), *_places(output_dir)]
     print("\n".join(lines), flush=True)
 
@@ -92,8 +97,8 @@ def print_seeds_end(output_dir: str, report: Mapping[str, Any]) -> None:
     stuck = [seed for seed, has_collapsed in report["collapsed"].items() if has_collapsed]
     if stuck:
         lines.append(
-            f"  WARNING: to the end the loss was that of a guess with the seed(s) {', '.join(stuck)}: they have "
-            "learned nothing from the texts"
+            f"  WARNING: to the end the loss was no better than that of a guess with the seed(s) {', '.join(stuck)}: "
+            "neither are their answers"
         )
     lines += [f"  the best is seed {report['best_seed']}: copies of its", *_places(output_dir)[:2]]
     print("\n".join(lines), flush=True)
@@ -133,6 +138,27 @@ def shown(metric: str, value: float) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return ["    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _collapse_line(loss: float, guess: float) -> str:
+    """The warning that what was learned is no better than a guess, or even worse."""
+    compared = finetuning_history.against_guess(loss, guess)
+    meaning = (
+        "a guess is nearer than the model's answers"
+        if compared == finetuning_history.WORSE
+        else "the model has learned nothing from the texts"
+    )
+    return f"  WARNING: to the end the loss ({loss:.4g}) was {compared} that of a guess ({guess:.4g}): {meaning}"
+
+
+def _labels_lines(job: Job) -> list[str]:
+    """Where the numbers lie that a head starts at the mean of, and what helps where they lie far apart."""
+    mean = first_answer(job.task, job.training.features)
+    if mean is None:
+        return []
+    spread = float(np.std(job.training.features.per_sequence[LABEL_IDS], dtype=np.float64))
+    line = f"labels: mean {mean:.4g}, where a new head begins, standard deviation {spread:.4g}"
+    return [line if spread <= _WIDE else f"{line}: rescaled to about 0 to 5 they would be learned faster"]
 
 
 def _places(output_dir: str) -> list[str]:

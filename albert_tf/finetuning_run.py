@@ -16,6 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import (
@@ -41,6 +42,7 @@ from albert_tf.task_file import PAIRS
 from albert_tf.task_kinds import catalogue
 from albert_tf.task_kinds.arrays import label_names
 from albert_tf.task_kinds.task_kind import TaskKind
+from albert_tf.task_kinds.texts import LABEL_IDS
 from albert_tf.tasks.examples import come_in_pairs
 from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
@@ -113,7 +115,9 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         own_seed = seed + _SEEDS_APART * len(attempts)
         tf.keras.utils.set_random_seed(own_seed)
         with job.strategy.scope():
-            model = finetuning_source.make_model(job.source, job.kind.head, job.config)
+            model = finetuning_source.make_model(
+                job.source, job.kind.head, job.config, first_answer=first_answer(job.task, job.training.features)
+            )
         print(finetuning_source.beginning(job.source, model), flush=True)
         predictor = _predictor(job, model)
         outcome = finetuning.train(
@@ -159,6 +163,7 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         "collapse_warning_at": _first_warning(logs.training, guess, job.settings),
         "collapsed": _has_collapsed(logs.training, guess, job.settings),
         "guess_loss": guess,
+        "last_loss": finetuning_history.recent_loss(logs.training, **_steps(job.settings)),
         "settings": dataclasses.asdict(dataclasses.replace(job.settings, seed=own_seed)),
         **job.about,
         "kind": settings,
@@ -217,6 +222,18 @@ def _note_scores(output_dir: str, split: Split, scores: Mapping[str, float] | No
     storage.write_json(path, {**before, split.name: about})
 
 
+def first_answer(task: Task, features: FeatureSet) -> float | None:
+    """What a new regression head answers before it has learned anything; None for 0, as released.
+
+    A bias moves by about the learning rate a step, so from 0 it would never reach labels around 100.
+
+    Args:
+        task: what is learned.
+        features: of the training examples; of a regression their labels are `label_ids` [N] float32.
+    """
+    return float(np.mean(features.per_sequence[LABEL_IDS], dtype=np.float64)) if task.starts_at_mean else None
+
+
 def read_collapses(output_dir: str) -> list[dict[str, Any]]:
     """The attempts that were given up: seed and step of each."""
     path = storage.join(output_dir, COLLAPSES)
@@ -263,9 +280,11 @@ def _save(job: Job, model: PretrainedModel, directory: str, about: Mapping[str, 
 def _has_collapsed(
     lines: Sequence[Mapping[str, Any]], guess: float | None, settings: finetuning_state.Settings
 ) -> bool:
-    return finetuning_history.has_collapsed(
-        lines, guess, steps=settings.num_train_steps, warmup_steps=settings.num_warmup_steps
-    )
+    return finetuning_history.has_collapsed(lines, guess, **_steps(settings))
+
+
+def _steps(settings: finetuning_state.Settings) -> dict[str, int]:
+    return {"steps": settings.num_train_steps, "warmup_steps": settings.num_warmup_steps}
 
 
 def _first_warning(

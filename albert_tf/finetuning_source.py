@@ -18,6 +18,8 @@ from albert_tf.head_config import HeadConfig
 from albert_tf.pretrained_model import PretrainedModel
 from albert_tf.tokenizer import Tokenizer, read_settings
 
+_BIAS = "output_bias"  # of a classifier, by its released name
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -103,12 +105,26 @@ def random_source(config: AlbertConfig, vocabulary: VocabularyFlags) -> Source:
     return Source(config, tokenizer)
 
 
-def make_model(source: Source, head: HeadConfig, config: AlbertConfig) -> PretrainedModel:
+def make_model(
+    source: Source, head: HeadConfig, config: AlbertConfig, *, first_answer: float | None = None
+) -> PretrainedModel:
     """A new model with the source's encoder; with its head as well where that is the very same.
 
     Initial values that the source does not give are drawn from the global seed. `load_report` is None for random
     weights.
+
+    Args:
+        source: what it begins with.
+        head, config: of the model.
+        first_answer: of a regression, what its bias begins at if the source does not give it; None for 0.
     """
+    model = _with_weights(source, head, config)
+    if first_answer is not None and (model.load_report is None or _BIAS in model.load_report.missing):
+        model.named_variables()[_BIAS].assign([first_answer])
+    return model
+
+
+def _with_weights(source: Source, head: HeadConfig, config: AlbertConfig) -> PretrainedModel:
     model_class = task_model.model_class(head)
     if source.checkpoint is None:
         return model_class(config, head)

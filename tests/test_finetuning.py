@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf import (
+    finetuning,
     finetuning_data,
     finetuning_flags,
     finetuning_history,
@@ -28,7 +30,10 @@ from albert_tf.config import AlbertConfig
 from albert_tf.errors import InputError
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split
+from albert_tf.finetuning_source import Source, make_model
+from albert_tf.finetuning_state import Settings
 from albert_tf.finetuning_step import StepSettings
+from albert_tf.formats.checkpoint import Checkpoint
 from albert_tf.head_config import HeadConfig
 from albert_tf.predicting import Predictor
 from albert_tf.task_kinds.catalogue import kind_from_settings
@@ -223,6 +228,42 @@ def test_a_short_training_and_a_kind_without_a_guess_do_not_collapse():
     assert not finetuning_history.has_collapsed(lines(0.7), 0.69, steps=20, warmup_steps=2)
     assert not finetuning_history.has_collapsed(lines(*[9.0] * 9), None, steps=20, warmup_steps=2)
     assert not finetuning_history.has_collapsed([], 0.69, steps=20, warmup_steps=2)
+
+
+@pytest.mark.parametrize(
+    ("loss", "problem", "expected"),
+    [
+        (0.70, None, r"the loss \(0.7000, .*\) is no better than that of a guess .* \(0.6931\).* helps: a smaller"),
+        (0.69, "regression", r"no better than .* helps: labels rescaled to about 0 to 5, more steps, a smaller"),
+        (11.8, "regression", r"the loss \(11.8000, .*\) is worse than that of a guess .* \(0.6931\)"),
+    ],
+)
+def test_the_warning_tells_how_the_loss_compares_with_a_guess(loss, problem, expected):
+    settings = Settings(1e-5, num_train_steps=50, num_warmup_steps=0, train_batch_size=8, eval_every=50)
+    sentence = finetuning.collapse_sentence(lines(99.0, loss, loss), math.log(2), settings, problem)
+    assert re.search(expected, sentence), sentence
+
+
+def test_a_new_head_for_numbers_of_ones_own_begins_at_their_mean():
+    head, config = HeadConfig("classifier", 1), AlbertConfig.from_dict(toy.CONFIG)
+    some = features([4] * 4)
+    some.per_sequence["label_ids"] = np.array([90, 100, 110, 120], np.float32)
+    own = text_file_task(problem="regression")
+    assert finetuning_run.first_answer(own, some) == 105.0
+    assert finetuning_run.first_answer(find_task("sts-b"), some) is None
+    assert finetuning_run.first_answer(text_file_task(), some) is None
+
+    def bias(source: Source, first_answer: float | None) -> float:
+        return float(make_model(source, head, config, first_answer=first_answer).classifier.output_bias[0])
+
+    new = make_model(Source(config, None), head, config)
+    weights = {name: np.array(variable) for name, variable in new.named_variables().items()}
+    weights["output_bias"] += 7
+    checkpoint = Checkpoint("m", "portable", weights, config, head, head_is_told=True)
+    assert bias(Source(config, None), 105.0) == 105.0 and bias(Source(config, None), None) == 0.0
+    assert bias(Source(config, None, checkpoint), 105.0) == 7.0
+    other = checkpoint.replace(head=HeadConfig("classifier", 1, ("a",)))
+    assert bias(Source(config, None, other), 105.0) == 105.0
 
 
 def test_the_loss_of_a_guess_is_that_of_the_labels_alone():

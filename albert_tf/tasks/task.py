@@ -34,6 +34,7 @@ class Task:
         problem_type: of a classifier, see `HeadConfig`.
         start_from: the task whose fine-tuned model this one's published results started from, or None.
         words: what a person should know, in a sentence for the list of tasks.
+        starts_at_mean: whether the new head of a regression begins at the mean of the labels, and not at 0 as released.
         columns: of a person's own files; path of each file that was read to a sentence on which column is what.
     """
 
@@ -48,6 +49,7 @@ class Task:
     problem_type: str | None = None
     start_from: str | None = None
     words: str = ""
+    starts_at_mean: bool = False
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
     @property

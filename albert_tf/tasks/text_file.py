@@ -148,6 +148,7 @@ def text_file_task(
         labels=tuple(labels),
         problem_type=problem,
         words="your own TSV, CSV or JSON lines: a text or a pair and a label, several labels, or a number",
+        starts_at_mean=problem == REGRESSION,
         columns=described,
     )
 
