@@ -19,30 +19,52 @@ COLLAPSE_SHARE = 0.2  # of all steps: so long may the loss stay where it began
 COLLAPSE_MARGIN = 0.03  # of the loss of a guess: a mean this little below it is no better than guessing
 _WORSE_MARGIN = 0.1  # so far above that of a guess batches alone can bring a mean that is as good
 _FEWEST_STEPS = 10  # a shorter mean is mostly noise
+FIRST = "the first"  # decides between evaluations that are equal in all scores
 NO_BETTER, WORSE = "no better than", "worse than"
 
 Line = Mapping[str, Any]
 
 
-def is_better(value: float, than: float, metric: str) -> bool:
-    """Whether a score is better than another; any is better than what is not a number, which never is."""
-    if math.isnan(than):
-        return not math.isnan(value)
-    return value < than if metric in LOWER_IS_BETTER else value > than
+def merit(scores: Line, metrics: Sequence[str]) -> tuple[float, ...]:
+    """Scores in a form in which the larger is the better: by the first metric, where that is equal by the second, ….
+
+    Any score is better than what is not a number.
+    """
+    values = [-scores[metric] if metric in LOWER_IS_BETTER else scores[metric] for metric in metrics]
+    return tuple(-math.inf if math.isnan(value) else value for value in values)
 
 
-def best_line(lines: Sequence[Line], metric: str) -> Line | None:
-    """The evaluation with the best score, the first of equal ones; None without any that is a number."""
-    best: Line | None = None
-    for line in lines:
-        if not math.isnan(line[metric]) and (best is None or is_better(line[metric], best[metric], metric)):
-            best = line
-    return best
+def best_line(lines: Sequence[Line], metrics: Sequence[str]) -> Line | None:
+    """The evaluation with the best scores, see `merit`, the first of equal ones; None without a number to judge by.
+
+    Args:
+        lines: of the evaluation log.
+        metrics: of the task, in its order.
+    """
+    scored = [line for line in lines if not math.isnan(line[metrics[0]])]
+    return max(scored, key=lambda line: merit(line, metrics), default=None)
+
+
+def decided_by(lines: Sequence[Line], metrics: Sequence[str]) -> str | None:
+    """The metric that tells the best evaluation from all others; `FIRST` where several are equal in all metrics.
+
+    Args:
+        lines, metrics: see `best_line`; None where that finds none.
+    """
+    best = best_line(lines, metrics)
+    if best is None:
+        return None
+    rivals = [line for line in lines if line is not best]
+    for metric in metrics:
+        rivals = [line for line in rivals if merit(line, [metric]) == merit(best, [metric])]
+        if not rivals:
+            return metric
+    return FIRST
 
 
 def evaluations_since_best(lines: Sequence[Line], metric: str) -> int:
-    """How many evaluations came after the best one."""
-    best = best_line(lines, metric)
+    """How many evaluations came after the best one; of equal ones the first counts."""
+    best = best_line(lines, [metric])
     return len(lines) if best is None else sum(line["step"] > best["step"] for line in lines)
 
 

@@ -55,16 +55,15 @@ def print_start(
     lines += [f"note: {note}" for note in notes]
     if not job.scored:
         lines.append("WARNING: there is no split to choose the best step by, so the last one is kept")
-    elif not settings.early_stop_patience:
-        lines.append(
-            f"the best step by {job.task.metrics[0]} on {job.scored[0].split.name} is kept (evaluated every "
-            f"{settings.eval_every} steps); there is no early stop"
-        )
     else:
+        early_stop = (
+            f"early stop after {settings.early_stop_patience} evaluations without a better {job.task.metrics[0]}"
+            if settings.early_stop_patience
+            else "there is no early stop"
+        )
         lines.append(
-            f"the best step by {job.task.metrics[0]} on {job.scored[0].split.name} is kept (evaluated every "
-            f"{settings.eval_every} steps); early stop after {settings.early_stop_patience} evaluations without a "
-            "better one"
+            f"the best step by {', then '.join(job.task.metrics)} on {job.scored[0].split.name} is kept (evaluated "
+            f"every {settings.eval_every} steps); {early_stop}"
         )
     print("\n".join(lines), flush=True)
 
@@ -80,7 +79,10 @@ def print_end(output_dir: str, report: Mapping[str, Any]) -> None:
     lines = ["done:"]
     if report["early_stop"]:
         lines.append(f"  early stop after step {report['steps']}: no better {report['metric']} for long enough")
-    lines.append(f"  the model is that of step {report['best_step']} of {report['settings']['num_train_steps']}")
+    lines.append(
+        f"  the model is that of step {report['best_step']} of {report['settings']['num_train_steps']}"
+        f"{_tie_clause(report['metric'], report['decided_by'])}"
+    )
     if report["collapsed_attempts"]:
         lines.append(f"  attempts given up since they did not learn: {len(report['collapsed_attempts'])}")
     if report["collapsed"]:
@@ -138,6 +140,14 @@ def shown(metric: str, value: float) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return ["    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _tie_clause(metric: str, decided_by: str | None) -> str:
+    """What chose the step where others have as good a score of the metric that does by rights."""
+    if decided_by in (metric, None):
+        return ""
+    chosen = decided_by if decided_by == finetuning_history.FIRST else f"the best by {decided_by}"
+    return f", {chosen} of those with an equal {metric}"
 
 
 def _collapse_line(loss: float, guess: float) -> str:

@@ -108,7 +108,6 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         NotFiniteError: the loss is not finite.
         InputError: the output directory holds another run's checkpoints, or cannot be written.
     """
-    metric = job.task.metrics[0]
     guess = finetuning_history.guess_loss(job.kind.head, job.training.features)
     while True:
         attempts = read_collapses(output_dir)
@@ -141,7 +140,7 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         _give_up(output_dir, attempts, own_seed, outcome.step)
     logs = finetuning_state.read_logs(output_dir)
     directory = storage.join(output_dir, task_model.MODEL)
-    if finetuning_history.best_line(logs.evaluation, metric) is None:
+    if finetuning_history.best_line(logs.evaluation, job.task.metrics) is None:
         _save(job, model, directory, {"step": outcome.step, "seed": own_seed})
     else:
         loading.load(read_checkpoint(directory), model.named_variables(), job.config)
@@ -157,7 +156,8 @@ def run(job: Job, output_dir: str, seed: int, stop: threading.Event) -> dict[str
         "steps": outcome.step,
         "early_stop": outcome.early,
         "best_step": kept["step"],
-        "metric": metric,
+        "metric": job.task.metrics[0],
+        "decided_by": finetuning_history.decided_by(logs.evaluation, job.task.metrics),
         "scores": scores,
         "collapsed_attempts": attempts,
         "collapse_warning_at": _first_warning(logs.training, guess, job.settings),
@@ -266,7 +266,7 @@ def _selection(
         about = {"step": line["step"], "seed": seed, "scores": {split.name: found}}
         _save(job, model, storage.join(output_dir, task_model.MODEL), about)
 
-    return finetuning_state.Selection(job.task.metrics[0], scores, keep)
+    return finetuning_state.Selection(job.task.metrics, scores, keep)
 
 
 def _save(job: Job, model: PretrainedModel, directory: str, about: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
             return None
         reports[seed] = report
         tf.keras.backend.clear_session()  # the next seed makes a model of its own
-    best = best_seed(reports, job.scored[0].split.name if job.scored else None, job.task.metrics[0])
+    best = best_seed(reports, job.scored[0].split.name if job.scored else None, job.task.metrics)
     _copy(storage.join(seed_directory(output_dir, best), task_model.MODEL), storage.join(output_dir, task_model.MODEL))
     _add(storage.join(seed_directory(output_dir, best), PREDICTIONS), storage.join(output_dir, PREDICTIONS))
     first = reports[seeds[0]]
@@ -58,16 +58,11 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
     return report
 
 
-def best_seed(reports: Mapping[int, Mapping[str, Any]], split: str | None, metric: str) -> int:
-    """The seed with the best score, the first of equal ones; the first of all without a split."""
-    best = next(iter(reports))
-    for seed, report in reports.items():
-        if split is None:
-            break
-        value, than = report["scores"][split][metric], reports[best]["scores"][split][metric]
-        if finetuning_history.is_better(value, than, metric):
-            best = seed
-    return best
+def best_seed(reports: Mapping[int, Mapping[str, Any]], split: str | None, metrics: Sequence[str]) -> int:
+    """The seed with the best scores by `finetuning_history.merit`, the first of equals; of all without a split."""
+    if split is None:
+        return next(iter(reports))
+    return max(reports, key=lambda seed: finetuning_history.merit(reports[seed]["scores"][split], metrics))
 
 
 def summary(scores: Sequence[Mapping[str, Mapping[str, float]]]) -> Summary:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,12 +67,12 @@ class Selection(NamedTuple):
     """How the best step is found.
 
     Attributes:
-        metric: the score that decides.
+        metrics: the scores that decide: the first, of equal ones the second, ….
         evaluate: the scores of the model as it is, on the split that decides.
         keep: keeps the model's weights; given the line of the evaluation log, whenever it is the best so far.
     """
 
-    metric: str
+    metrics: Sequence[str]
     evaluate: Callable[[], Mapping[str, float]]
     keep: Callable[[Mapping[str, Any]], None]
 
@@ -105,7 +105,7 @@ class Training:
         tensorboard: bool,
     ):
         self.settings, self.output_dir, self.strategy = settings, output_dir, strategy
-        self.metric = None if selection is None else selection.metric
+        self.metric = None if selection is None else selection.metrics[0]
         with strategy.scope():
             weights = model.named_variables()
             self.schedule = optimization.LearningRateSchedule(
@@ -199,10 +199,10 @@ class Training:
         run_log.append(_log_file(self.output_dir, EVALUATION_LOG), line)
         self.logs.evaluation.append(line)
         training_log.write_board(self.boards["held_out"], line)
-        best = finetuning_history.best_line(self.logs.evaluation, selection.metric)
+        best = finetuning_history.best_line(self.logs.evaluation, selection.metrics)
         if best is line:
             selection.keep(line)
-        return _evaluation_sentence(line, selection.metric, best)
+        return _evaluation_sentence(line, selection.metrics[0], best)
 
     def seconds(self) -> float:
         """How long the training took, over all starts."""

@@ -199,13 +199,45 @@ def lines(*losses: float, every: int = 5) -> list[dict[str, float]]:
 
 
 def test_the_best_line_is_the_first_of_the_best():
+    x, error = ["x"], ["mean_squared_error"]
     scores = [{"step": step, "x": value, "mean_squared_error": value} for step, value in ((1, 0.2), (2, 0.5), (3, 0.5))]
-    assert finetuning_history.best_line(scores, "x")["step"] == 2
-    assert finetuning_history.best_line(scores, "mean_squared_error")["step"] == 1
+    assert finetuning_history.best_line(scores, x)["step"] == 2
+    assert finetuning_history.best_line(scores, error)["step"] == 1
     assert finetuning_history.evaluations_since_best(scores, "x") == 1
     assert finetuning_history.evaluations_since_best(scores, "mean_squared_error") == 2
-    assert finetuning_history.best_line([{"step": 1, "x": math.nan}], "x") is None
+    assert finetuning_history.best_line([{"step": 1, "x": math.nan}], x) is None
     assert finetuning_history.evaluations_since_best([{"step": 1, "x": math.nan}], "x") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "step", "decided_by", "clause"),
+    [
+        ([(0.8, 0.9, 1.0), (0.9, 0.1, 9.0)], 2, "accuracy", ""),
+        ([(0.9, 0.8, 1.0), (0.9, 0.85, 9.0), (0.7, 0.9, 0.0)], 2, "f1", ", the best by f1 of those with an equal acc"),
+        ([(0.9, 0.8, 3.0), (0.9, 0.8, 2.0)], 2, "mean_squared_error", ", the best by mean_squared_error of those"),
+        ([(0.9, math.nan, 1.0), (0.9, 0.1, 2.0)], 2, "f1", ", the best by f1 of those"),
+        ([(0.7, 0.7, 1.0), (0.9, 0.8, 1.0), (0.9, 0.8, 1.0)], 2, "the first", ", the first of those with an equal acc"),
+        ([(math.nan, 0.8, 1.0), (0.1, 0.7, 1.0)], 2, "accuracy", ""),
+        ([(math.nan, 0.8, 1.0)], None, None, ""),
+    ],
+)
+def test_equal_scores_are_told_apart_by_the_tasks_next_ones(capsys, tmp_path, values, step, decided_by, clause):
+    metrics = ("accuracy", "f1", "mean_squared_error")
+    evaluations = [{"step": at, **dict(zip(metrics, of))} for at, of in enumerate(values, 1)]
+    assert (finetuning_history.best_line(evaluations, metrics) or {"step": None})["step"] == step
+    assert finetuning_history.decided_by(evaluations, metrics) == decided_by
+    report = {"early_stop": False, "best_step": step, "settings": {"num_train_steps": 9}, "metric": "accuracy"}
+    report.update(decided_by=decided_by, collapsed_attempts=[], collapsed=False, scores={})
+    finetuning_report.print_end(str(tmp_path), report)
+    assert re.search(
+        f"the model is that of step {step} of 9{clause}" + ("" if clause else "\n"), capsys.readouterr().out
+    )
+
+
+def test_an_equal_first_score_does_not_put_off_an_early_stop():
+    evaluations = [{"step": 1, "x": 0.5, "y": 0.1}, {"step": 2, "x": 0.5, "y": 0.2}]
+    assert finetuning_history.best_line(evaluations, ["x", "y"])["step"] == 2
+    assert finetuning_history.evaluations_since_best(evaluations, "x") == 1
 
 
 @pytest.mark.parametrize(
@@ -343,11 +375,14 @@ def test_a_head_without_names_is_for_tasks_whose_labels_are_numbers():
 
 def test_the_best_seed_has_the_best_score():
     reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, 0.5), (2, 0.7), (3, 0.7))}
-    assert finetuning_seeds.best_seed(reports, "dev", "x") == 2
-    assert finetuning_seeds.best_seed(reports, None, "x") == 1
+    assert finetuning_seeds.best_seed(reports, "dev", ["x"]) == 2
+    assert finetuning_seeds.best_seed(reports, None, ["x"]) == 1
+    for seed, y in ((1, 0.9), (2, 0.1), (3, 0.2)):
+        reports[seed]["scores"]["dev"]["y"] = y
+    assert finetuning_seeds.best_seed(reports, "dev", ["x", "y"]) == 3
     reports = {seed: {"scores": {"dev": {"x": x}}} for seed, x in ((1, math.nan), (2, 0.1), (3, math.nan), (4, 0.2))}
-    assert finetuning_seeds.best_seed(reports, "dev", "x") == 4
-    assert finetuning_seeds.best_seed({1: reports[1], 3: reports[3]}, "dev", "x") == 1
+    assert finetuning_seeds.best_seed(reports, "dev", ["x"]) == 4
+    assert finetuning_seeds.best_seed({1: reports[1], 3: reports[3]}, "dev", ["x"]) == 1
 
 
 def test_a_score_that_some_seeds_lack_is_summed_up_over_the_others():

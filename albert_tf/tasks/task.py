@@ -29,7 +29,7 @@ class Task:
             "train" is what is trained on; splits that begin with "dev" have labels, those with "test" need none.
         write_submission: writes the predictions of one split in the form its scorer takes; the path is given without
             an ending (`predictions/test_matched`).
-        metrics: names in `metrics`; the first is what the best checkpoint is chosen by.
+        metrics: names in `metrics`; the first chooses the best checkpoint, the next ones where it is equal.
         labels: in the order of the logits; empty for a regression, and for a task whose labels the training file tells.
         problem_type: of a classifier, see `HeadConfig`.
         start_from: the task whose fine-tuned model this one's published results started from, or None.
