@@ -10,7 +10,8 @@ import numpy as np
 
 from albert_tf import distribution, finetuning_history, storage, task_model
 from albert_tf.finetuning_data import Split
-from albert_tf.finetuning_run import PREDICTIONS, REPORT, REPORT_PAGE, Data, Job, Scores, first_answer
+from albert_tf.finetuning_predictions import PREDICTIONS, scores_file
+from albert_tf.finetuning_run import REPORT, REPORT_PAGE, Data, Job, Scores, first_answer
 from albert_tf.finetuning_seeds import Summary, seed_directory
 from albert_tf.finetuning_state import BOARDS, LOGS
 from albert_tf.task_kinds.texts import LABEL_IDS
@@ -106,10 +107,11 @@ def print_seeds_end(output_dir: str, report: Mapping[str, Any]) -> None:
     print("\n".join(lines), flush=True)
 
 
-def print_use(scores: Scores, files: Mapping[str, Sequence[str]]) -> None:
+def print_use(output_dir: str, scores: Scores, files: Mapping[str, Sequence[str]]) -> None:
     """Prints what a model without training gave."""
     lines = ["done:", *scores_table(scores)]
     lines += [f"  predictions of {split}: {', '.join(written)}" for split, written in files.items()]
+    lines.append(f"  the scores, and of which file they are: {scores_file(output_dir)}")
     print("\n".join(lines), flush=True)
 
 

@@ -6,7 +6,7 @@ report.json, report.html  every number, and the curves
 logs/, checkpoints/       see finetuning
 collapsed.json            attempts that were given up, where --restart_on_collapse began anew
 predictions/              of each split, in the form its scorer takes, and as a page, the worst first; scores.json
-                          tells of each split the file it was read from and its scores
+                          tells what they are of, also those of later runs without training (finetuning_predictions)
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import tensorflow as tf
 from albert_tf import (
     finetuning,
     finetuning_history,
+    finetuning_predictions,
     finetuning_source,
     finetuning_state,
     loading,
@@ -33,6 +34,7 @@ from albert_tf import (
 from albert_tf.config import AlbertConfig
 from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split, has_labels
+from albert_tf.finetuning_predictions import PREDICTIONS
 from albert_tf.finetuning_source import Source
 from albert_tf.formats.reading import read_checkpoint
 from albert_tf.formats.training_run import CHECKPOINTS
@@ -47,8 +49,7 @@ from albert_tf.tasks.examples import come_in_pairs
 from albert_tf.tasks.task import Task
 from albert_tf.tokenizer import Tokenizer
 
-REPORT, REPORT_PAGE, PREDICTIONS, COLLAPSES = "report.json", "report.html", "predictions", "collapsed.json"
-SCORES = "scores.json"
+REPORT, REPORT_PAGE, COLLAPSES = "report.json", "report.html", "collapsed.json"
 _SEEDS_APART = 1000  # of the attempts of one seed, so that they meet no other run's
 
 Scores = dict[str, dict[str, float]]  # split to metric to value
@@ -59,6 +60,10 @@ class Data(NamedTuple):
 
     split: Split
     features: FeatureSet
+
+    def renamed(self, name: str) -> Data:
+        """The same under another name of the split."""
+        return self._replace(split=dataclasses.replace(self.split, name=name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,16 +215,8 @@ def evaluate(
             scores=scores.get(split.name),
         )
         files[split.name].append(f"{path}.html")
-        _note_scores(output_dir, split, scores.get(split.name))
+        finetuning_predictions.note(output_dir, split, scores.get(split.name))
     return scores, files
-
-
-def _note_scores(output_dir: str, split: Split, scores: Mapping[str, float] | None) -> None:
-    """Writes down what the predictions of a split are of, and their scores where the file has labels."""
-    path = storage.join(output_dir, PREDICTIONS, SCORES)
-    before = storage.read_json(path) if storage.exists(path) else {}
-    about = {"file": split.path, "examples": len(split.examples), "scores": scores}
-    storage.write_json(path, {**before, split.name: about})
 
 
 def first_answer(task: Task, features: FeatureSet) -> float | None:

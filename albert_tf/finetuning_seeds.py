@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import finetuning_history, finetuning_run, storage, task_model
-from albert_tf.finetuning_run import PREDICTIONS, REPORT, Job
+from albert_tf import finetuning_history, finetuning_predictions, finetuning_run, storage, task_model
+from albert_tf.finetuning_predictions import PREDICTIONS
+from albert_tf.finetuning_run import REPORT, Job
 
 Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic, and how many seeds
 
@@ -39,7 +40,7 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
         tf.keras.backend.clear_session()  # the next seed makes a model of its own
     best = best_seed(reports, job.scored[0].split.name if job.scored else None, job.task.metrics)
     _copy(storage.join(seed_directory(output_dir, best), task_model.MODEL), storage.join(output_dir, task_model.MODEL))
-    _add(storage.join(seed_directory(output_dir, best), PREDICTIONS), storage.join(output_dir, PREDICTIONS))
+    copy_predictions(seed_directory(output_dir, best), output_dir)
     first = reports[seeds[0]]
     report = {
         "task": job.task.name,
@@ -85,6 +86,13 @@ def summary(scores: Sequence[Mapping[str, Mapping[str, float]]]) -> Summary:
                 "max": float(values.max()),
             }
     return result
+
+
+def copy_predictions(source: str, output_dir: str) -> None:
+    """Copies the predictions of a seed's directory to where others may be, such as those of runs without training."""
+    told = finetuning_predictions.read(output_dir)
+    _add(storage.join(source, PREDICTIONS), storage.join(output_dir, PREDICTIONS))
+    finetuning_predictions.note_again(output_dir, told)
 
 
 def _copy(source: str, target: str) -> None:

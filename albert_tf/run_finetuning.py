@@ -20,6 +20,7 @@ from albert_tf import (
     device_flags,
     finetuning_flags,
     finetuning_output,
+    finetuning_predictions,
     job_flags,
     output_lock,
     run_settings,
@@ -145,8 +146,9 @@ def use_model(task: Task, splits: Mapping[str, Split], strategy: tf.distribute.S
     data = job_flags.data_of(kind, splits, tokenizer)
     storage.make_directory(FLAGS.output_dir)
     with output_lock.only_user(FLAGS.output_dir):
-        scores, files = finetuning_run.evaluate(task, kind, predictor, list(data.values()), FLAGS.output_dir)
-    finetuning_report.print_use(scores, files)
+        beside = [of.renamed(finetuning_predictions.name_beside(FLAGS.output_dir, of.split)) for of in data.values()]
+        scores, files = finetuning_run.evaluate(task, kind, predictor, beside, FLAGS.output_dir)
+    finetuning_report.print_use(FLAGS.output_dir, scores, files)
     return 0
 
 

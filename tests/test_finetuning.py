@@ -16,6 +16,7 @@ from albert_tf import (
     finetuning_data,
     finetuning_flags,
     finetuning_history,
+    finetuning_predictions,
     finetuning_report,
     finetuning_run,
     finetuning_seeds,
@@ -360,6 +361,23 @@ def test_files_of_a_head_without_names_have_a_column_for_each_label(tmp_path):
     assert "probability of the gold one</span> 0.875" in page and "0.125" in page
 
 
+def test_predictions_of_other_examples_are_called_by_their_file(tmp_path):
+    output = str(tmp_path)
+    (tmp_path / "predictions").mkdir()
+    examples = [TextExample("0", "a fine film", label="1")]
+    finetuning_predictions.note(output, Split("dev", "dev.tsv", examples, 1), {"accuracy": 1.0})
+
+    def name(split: str, path: str, text: str = "a dull film") -> str:
+        split = Split(split, path, [TextExample("0", text, label="1")], 1)
+        return finetuning_predictions.name_beside(output, split)
+
+    assert name("dev", "moved/elsewhere.tsv", "a fine film") == "dev"  # the same examples
+    assert name("test", "new.tsv") == "test"  # nothing is there to be lost
+    assert name("dev", "more/new.v2.tsv.gz") == "dev-new.v2"
+    assert name("dev", "RACE/high/") == "dev-high"
+    assert name("dev", "dev.tsv") == "dev-dev"  # a file that was changed
+
+
 def test_a_head_without_names_is_for_tasks_whose_labels_are_numbers():
     nameless = HeadConfig("classifier", 2)
     run_finetuning.check_model("m", nameless, {}, find_task("sst-2"))
@@ -371,6 +389,20 @@ def test_a_head_without_names_is_for_tasks_whose_labels_are_numbers():
 
 
 # Several seeds
+
+
+def test_predictions_of_a_seed_leave_those_of_other_files_and_what_is_told_of_them(tmp_path):
+    seed, output = str(tmp_path / "seed-1"), str(tmp_path)
+    examples = [TextExample("0", "a fine film", label="1")]
+    for directory, name, score in ((output, "dev", 0.1), (output, "dev-new", 0.2), (seed, "dev", 0.3)):
+        (pathlib.Path(directory) / "predictions").mkdir(parents=True, exist_ok=True)
+        (pathlib.Path(directory) / f"predictions/{name}.tsv").write_text(str(score))
+        finetuning_predictions.note(directory, Split(name, f"{name}.tsv", examples, 1), {"accuracy": score})
+    finetuning_seeds.copy_predictions(seed, output)
+    told = finetuning_predictions.read(output)
+    assert {name: about["scores"]["accuracy"] for name, about in told.items()} == {"dev": 0.3, "dev-new": 0.2}
+    for name, about in told.items():
+        assert (tmp_path / f"predictions/{name}.tsv").read_text() == str(about["scores"]["accuracy"])
 
 
 def test_the_best_seed_has_the_best_score():

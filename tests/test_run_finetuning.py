@@ -312,6 +312,29 @@ def test_use_alone_takes_the_runs_own_model_in_one_pass(driver, flags, whole_run
     assert "100.00" in first or re.search(r"dev +accuracy +9\d\.\d\d", first)
 
 
+def test_another_file_leaves_the_trainings_report_and_predictions_as_they_are(driver, whole_run, tmp_path):
+    output = shutil.copytree(whole_run[0], tmp_path / "run")
+    new = toy.write_tsv(tmp_path / "new.tsv", toy.texts(30, 9), ("text", "label"))
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file() and path.name != "scores.json"}
+    given = {"task": "text", "dev_file": new, "test_file": new, "do_eval": "true", "do_predict": "true"}
+    for _ in range(2):
+        text = driver.run(**given, output_dir=output)
+        assert f"of which file they are: {output}/predictions/scores.json" in text
+        assert {path: path.read_bytes() for path in before} == before
+    added = {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file() and path not in before}
+    endings = (".tsv", "_probabilities.tsv", ".html")
+    names = {f"predictions/{split}-new{ending}" for split in ("dev", "test") for ending in endings}
+    assert added == {*names, "predictions/scores.json"}
+    scores = json.loads((output / "predictions/scores.json").read_text())
+    assert list(scores) == ["dev", "test", "dev-new", "test-new"]
+    assert scores["dev"]["scores"] == read_report(output)["scores"]["dev"]
+    assert (scores["dev-new"]["file"], scores["dev-new"]["examples"]) == (new, 30)
+    rows = [line.split("\t") for line in (output / "predictions/dev-new.tsv").read_text().splitlines()[1:]]
+    right = [label == predicted for (_, label), (_, predicted) in zip(toy.texts(30, 9), rows)]
+    assert scores["dev-new"]["scores"]["accuracy"] == pytest.approx(np.mean(right))
+    assert re.search(r"dev-new +accuracy", text)
+
+
 def test_use_of_a_directory_without_a_model_is_refused(driver, flags, tmp_path):
     given = {name: flags[name] for name in ("task", "data_dir")}
     assert "has no fine-tuned model" in driver.run(expect=1, **given, do_predict="true", output_dir=tmp_path)
