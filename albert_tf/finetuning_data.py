@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from absl import logging
 
@@ -192,6 +192,30 @@ def check_pairs(examples: Iterable[Example], pairs: bool | None, learned_from: s
             what, there = ("pairs of texts", "a single one") if pairs else ("single texts", "a pair")
             hint = f" ({columns}; --text_column, --text_b_column and --label_column name them)" if columns else ""
             raise InputError(f"{example.place}: {learned_from} {what}, and this is {there}{hint}")
+
+
+def warn_of_unlike_headers(task: Task, splits: Collection[Split]) -> None:
+    """Warns of a file that seems to have a header too, since another with as many columns has one.
+
+    That alone says little, as some people write a header into one file and none into the other. It seems so where what
+    stands in the label's column of the first row is in no other row.
+    """
+    layouts = {split.path: task.layouts[split.path] for split in splits if split.path in task.layouts}
+    for split in [split for split in splits if split.path in layouts]:
+        names, width, first = layouts[split.path]
+        other = next((path for path, of in layouts.items() if of.names is not None and of.width == width), None)
+        if names is not None or other is None:
+            continue
+        pairs = [pair for example in split.examples for pair in _labels_with_places(example)]
+        own = [label for label, place in pairs if place == first]
+        if own and not set(own).intersection(label for label, place in pairs if place != first):
+            logging.warning(
+                "%s is taken for a row, though its label %r is in no other one and %s has a header: if the line is a "
+                "header too, say --has_header",
+                first,
+                ", ".join(own),
+                other,
+            )
 
 
 def warn_of_overlap(training: Split, others: Iterable[Split]) -> None:

@@ -106,6 +106,7 @@ def read_splits(task: Task, to_do: frozenset[str]) -> dict[str, Split]:
         raise InputError(
             "--early_stop_patience needs scores, and there is no split to compute them on: give --dev_file"
         )
+    finetuning_data.warn_of_unlike_headers(task, splits.values())
     if TRAIN in splits:
         pairs = come_in_pairs(splits[TRAIN].examples)
         for split in splits.values():

@@ -71,6 +71,28 @@ def test_a_file_without_a_header_whose_second_text_passes_for_the_label(monkeypa
     assert [(one.text_a, one.text_b, one.label) for one in splits["test"].examples][0] == ("dal", "del", None)
 
 
+@pytest.mark.parametrize("without", ["train", "dev", "test"])
+def test_a_header_in_one_file_alone_is_warned_of(monkeypatch, tmp_path, caplog, without):
+    rows = [("bal bel", "a"), ("bil bol", "b"), ("bul dal", "c")]
+    for split in ("train", "dev", "test"):
+        toy.write_tsv(tmp_path / f"{split}.tsv", rows, ("phrase", "mood") if split == without else ("text", "label"))
+    splits_of(monkeypatch, tmp_path)
+    with_header = "train" if without != "train" else "dev"
+    assert (
+        f"{without}.tsv, line 1 is taken for a row, though its label 'mood' is in no other one and {tmp_path}/"
+        f"{with_header}.tsv has a header: if the line is a header too, say --has_header" in caplog.text
+    )
+
+
+def test_files_with_and_without_a_header_that_are_meant_so(monkeypatch, tmp_path, caplog):
+    rows = [("bal bel", "a"), ("bil bol", "b"), ("bul dal", "a")]
+    toy.write_tsv(tmp_path / "train.tsv", rows[1:], rows[0])
+    toy.write_tsv(tmp_path / "dev.tsv", rows, ("text", "label"))
+    toy.write_tsv(tmp_path / "test.tsv", [("7", "bal", "a")], ("id", "text", "label"))
+    splits_of(monkeypatch, tmp_path)
+    assert not caplog.text
+
+
 def test_the_columns_of_every_file_are_told(monkeypatch, tmp_path, capsys):
     toy.write_tsv(tmp_path / "train.tsv", LABELLED_PAIRS, PAIR)
     toy.write_tsv(tmp_path / "dev.tsv", LABELLED_PAIRS, ("sentence1", "sentence2", "class"))

@@ -15,7 +15,7 @@ from albert_tf.tasks.catalogue import find_task
 from albert_tf.tasks.choice_file import ChoiceColumns, choice_file_task, usual_choices
 from albert_tf.tasks.file_head import first_row
 from albert_tf.tasks.labels import find_labels
-from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, TEXT_FILE, Columns, text_file_task
+from albert_tf.tasks.text_file import MULTI_LABEL, REGRESSION, SINGLE_LABEL, TEXT_FILE, Columns, text_file_task
 
 
 @pytest.fixture
@@ -267,6 +267,56 @@ def test_a_header_with_unusual_names_is_not_taken_for_a_row(read):
     assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns(has_header=True)))) == 10
     assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns("words", label="mood")))) == 10
     assert len(read("a.tsv", "words\tmood\n" + rows, text_file_task(Columns(has_header=False)))) == 11
+
+
+FEW = "good film\tyes\nbad film\tno\nfine film\tyes\npoor film\tno\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("phrase\tmood\n" + FEW, SINGLE_LABEL),
+        (2 * ("phrase\tmood\n" + FEW), SINGLE_LABEL),
+        ("phrase\tmood\n" + FEW.replace("yes", "yes,loud") * 3, MULTI_LABEL),
+    ],
+)
+def test_what_may_be_a_header_in_a_small_file_is_warned_of(read, caplog, content, problem):
+    with caplog.at_level("WARNING", logger="absl"):
+        assert read("a.tsv", content, text_file_task(problem=problem))[0].text_a == "phrase"
+    assert "a.tsv, line 1: the label 'mood' is in no other row, and each of the others is in several" in caplog.text
+    assert "or say --has_header; if it is not, say --nohas_header" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["so so\tmeh\n" + FEW[: FEW.index("fine")], "so so\tno\n" + FEW, 5 * FEW])
+def test_a_first_row_like_others_is_not_warned_of(read, caplog, content):
+    with caplog.at_level("WARNING", logger="absl"):
+        read("a.tsv", content)
+        read("b.tsv", "so so\tmeh\n" + FEW, text_file_task(Columns(has_header=False)))
+    assert not caplog.text
+
+
+def test_a_word_above_numbers_is_told_as_a_header(read):
+    task = text_file_task(problem=REGRESSION)
+    for content in ("phrase\tstars\nfine\t4.5\npoor\t1\n", 2 * "phrase\tstars\nfine\t4.5\n"):
+        with pytest.raises(InputError, match='line 1: the label is "stars", and those below are numbers: if the line'):
+            read("a.tsv", content, task)
+    with pytest.raises(InputError, match="line 1: the label is 'much', but must be a number$"):
+        read("a.tsv", "fine\tmuch\npoor\tlittle\n", task)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+@pytest.mark.parametrize("header", ["text\tlabel\n", "phrase\tlabel\n"])
+def test_a_header_that_comes_again_is_left_out_and_counted(read, caplog, name, header):
+    content = 2 * (header + FEW)
+    with caplog.at_level("WARNING", logger="absl"):
+        examples = read(name, content.replace("\t", ",") if name == "a.csv" else content)
+    assert [example.label for example in examples] == 2 * ["yes", "no", "yes", "no"]
+    assert re.search(rf"left out 1 row.s. that repeat the header, the first in .*{name}, line 6$", caplog.text, re.M)
+    assert examples[4].place.endswith("line 7")
+
+
+def test_texts_alone_may_say_what_the_header_says(read):
+    assert [example.text_a for example in read("a.tsv", "text\nold\ntext\nnew\n")] == ["old", "text", "new"]
 
 
 def test_languages_are_labels_and_no_header(read):

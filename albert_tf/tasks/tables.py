@@ -186,6 +186,8 @@ def read_table(
         given: columns as a person names them; numbers say nothing of a header.
         beside: further names, in lower case, that alone are no evidence.
 
+    Rows that repeat the header are left out, as blank ones are, with a warning that counts them.
+
     Raises:
         InputError: a row has another number of columns than the first, a quote is not closed, JSON is broken, or there
             is no row; the message names file and line.
@@ -208,6 +210,7 @@ def read_table(
         has_header = _is_header(path, body, usual, given, beside)
     if has_header:
         rows.warn_of_repeated_columns(place(path, body[0].line), first)
+        body = _with_one_header(path, body)
     lines = [Line(place(path, row.line), row.cells) for row in body[has_header:]]
     if not lines:
         raise InputError(f"{path} has a header and no rows: it must have one example a line below it")
@@ -226,6 +229,7 @@ def _is_header(
     if not known or len(first) == 1 or len(known | set(first).intersection(beside)) > 1:
         return bool(known)
     below = [[cell.strip().lower() for cell in row.cells] for row in body[1:]]
+    below = [row for row in below if row != first]  # files that were joined have their header again
     comes_again = any(cell and any(row[column] == cell for row in below) for column, cell in enumerate(first))
     logging.warning(
         "%s is taken for %s, with %r as the only usual name of a column: say --%shas_header if that is wrong",
@@ -235,6 +239,19 @@ def _is_header(
         "" if comes_again else "no",
     )
     return not comes_again
+
+
+def _with_one_header(path: str, body: Sequence[Row]) -> list[Row]:
+    """The header and the rows below that are not the same again, as it is in files that were joined.
+
+    No example says what all its columns are named, and learned as one it would be a class of its own. A file of texts
+    alone keeps all its rows, so that predictions stay line by line.
+    """
+    header = [cell.strip() for cell in body[0].cells]
+    again = [row for row in body[1:] if len(header) > 1 and [cell.strip() for cell in row.cells] == header]
+    rows.warn_of_skipped(path, [place(path, row.line) for row in again], "that repeat the header")
+    lines = {row.line for row in again}
+    return [row for row in body if row.line not in lines]
 
 
 def _json_table(path: str) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from albert_tf import storage
 from albert_tf.errors import InputError
@@ -14,6 +15,20 @@ TRAIN = "train"
 Reader = Callable[[str], "list[Example]"]  # path of a file or, where the original layout is one, of a directory
 # (where to write, examples, their predictions, labels) -> the files that were written
 Writer = Callable[[str, Sequence[Example], Sequence[Prediction], Sequence[str]], "list[str]"]
+
+
+class Layout(NamedTuple):
+    """How a table of a person's own begins.
+
+    Attributes:
+        names: of the header; None where there is none.
+        width: how many columns there are.
+        first: the place of the first example.
+    """
+
+    names: tuple[str, ...] | None
+    width: int
+    first: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +51,7 @@ class Task:
         words: what a person should know, in a sentence for the list of tasks.
         starts_at_mean: whether the new head of a regression begins at the mean of the labels, and not at 0 as released.
         columns: of a person's own files; path of each file that was read to a sentence on which column is what.
+        layouts: of a person's own tables of texts; path of each that was read to how it begins.
     """
 
     name: str
@@ -51,6 +67,7 @@ class Task:
     words: str = ""
     starts_at_mean: bool = False
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
+    layouts: Mapping[str, Layout] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def dev_splits(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ See `tables` for the forms of files. Columns are given by name or by number; wit
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import json
@@ -13,15 +14,18 @@ import math
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
+from absl import logging
+
 from albert_tf import json_text
 from albert_tf.errors import InputError
 from albert_tf.head_config import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from albert_tf.json_text import JsonFault, shown
 from albert_tf.tasks import rows, tables
 from albert_tf.tasks.examples import Example, TextExample
+from albert_tf.tasks.labels import is_number
 from albert_tf.tasks.submissions import write_labels
 from albert_tf.tasks.tables import Column, Line, Table
-from albert_tf.tasks.task import Task
+from albert_tf.tasks.task import Layout, Task
 
 TEXT_NAMES = (
     *("text_a", "text", "sentence", "sentence1", "question1", "premise"),
@@ -36,7 +40,9 @@ DEFAULT_METRICS = {  # by the problem; the first chooses the best checkpoint
     MULTI_LABEL: ("micro_f1", "macro_f1", "accuracy"),
     REGRESSION: ("pearson", "spearman", "mean_squared_error"),
 }
-_LEAST_ROWS_TO_JUDGE = 8  # below that a label that stands in the first line alone says nothing
+_LEAST_ROWS_TO_JUDGE = 8  # below that a label that stands in the first line alone is no proof
+_HEADER = "if the line is a header, name the columns (--text_column, --label_column) or say --has_header"
+_NO_HEADER = "if it is not, say --nohas_header"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +69,7 @@ def read_texts(
     problem: str = SINGLE_LABEL,
     separator: str = ",",
     described: MutableMapping[str, str] | None = None,
+    layouts: MutableMapping[str, Layout] | None = None,
 ) -> list[Example]:
     """Reads texts with their labels.
 
@@ -75,9 +82,11 @@ def read_texts(
         problem: `SINGLE_LABEL`, `MULTI_LABEL` or `REGRESSION`.
         separator: between labels.
         described: is given, under the path, a sentence on which column is what.
+        layouts: is given, under the path, how the table begins; not of JSON.
 
     Raises:
-        InputError: a column is not there, a cell is no text, or a label is missing or no number; with file and line.
+        InputError: a column is not there, a cell is no text, a label is missing or no number, or the first row seems to
+            be a header with unusual names; with file and line.
     """
     given = [column for column in (columns.text_a, columns.text_b, columns.label, columns.id) if column is not None]
     table = tables.read_table(path, columns.has_header, _NAMES_OF_A_HEADER, given, ID_NAMES)
@@ -85,10 +94,12 @@ def read_texts(
     if described is not None:
         uses = {"text": found.text_a, "second text": found.text_b, "label": found.label, "id": found.id}
         described[path] = table.described(uses, {"label": columns.label})
+    if layouts is not None and rows.ending(path) not in rows.JSON:
+        layouts[path] = Layout(table.names, table.width, table.lines[0].place)
     labels = [_cell(line, found.label) for line in table.lines]
     is_labelled = any(label is not None for label in labels)
-    if is_labelled and problem == SINGLE_LABEL and table.names is None and columns.has_header is None:
-        _check_first_line(table, labels)
+    if is_labelled and table.names is None and columns.has_header is None:
+        _check_first_line(table, labels, problem, separator)
     several = functools.partial(_several, separator=separator)
     readers: dict[str, Callable[[Any, str], Any]] = {SINGLE_LABEL: _class, MULTI_LABEL: several, REGRESSION: _number}
     text_a = table.texts(found.text_a)
@@ -135,12 +146,18 @@ def text_file_task(
     if problem == MULTI_LABEL and not separator:
         raise InputError("the separator between labels is empty: give one, such as ','")
     described: dict[str, str] = {}
+    layouts: dict[str, Layout] = {}
     return Task(
         name="text_file",
         title="text file",
         head="classifier",
         read=functools.partial(
-            read_texts, columns=columns or Columns(), problem=problem, separator=separator, described=described
+            read_texts,
+            columns=columns or Columns(),
+            problem=problem,
+            separator=separator,
+            described=described,
+            layouts=layouts,
         ),
         files=tables.SPLITS,
         write_submission=write_labels,
@@ -150,6 +167,7 @@ def text_file_task(
         words="your own TSV, CSV or JSON lines: a text or a pair and a label, several labels, or a number",
         starts_at_mean=problem == REGRESSION,
         columns=described,
+        layouts=layouts,
     )
 
 
@@ -197,13 +215,34 @@ def _find(table: Table, columns: Columns) -> _Found:
     return _Found(others[0], text_b, label, identifier)
 
 
-def _check_first_line(table: Table, labels: Sequence[Any]) -> None:
-    """Refuses a file whose first line seems to be a header with unusual names."""
-    if len(labels) >= _LEAST_ROWS_TO_JUDGE and labels[0] not in labels[1:] and len(set(labels[1:])) <= len(labels) // 2:
-        raise InputError(
-            f"{table.lines[0].place}: the label {labels[0]!r} is in no other row: if the line is a header, name the "
-            "columns (--text_column, --label_column) or say --has_header; if it is not, say --nohas_header"
-        )
+def _check_first_line(table: Table, labels: Sequence[Any], problem: str, separator: str) -> None:
+    """Refuses a file whose first line is nearly for sure a header with unusual names, and warns of what may be one."""
+    # Equal rows count once: where files with a header were joined, it comes again.
+    found = list({tuple(line.cells): (line.place, label) for line, label in zip(table.lines, labels)}.values())
+    where = table.lines[0].place
+    if problem == REGRESSION:
+        _check_first_number(where, [label for _, label in found])
+    elif problem == MULTI_LABEL:
+        _check_first_label(where, [_several(label, place, separator) for place, label in found], are_several=True)
+    else:
+        _check_first_label(where, [() if label is None else (label,) for _, label in found], are_several=False)
+
+
+def _check_first_number(where: str, labels: Sequence[Any]) -> None:
+    if len(labels) > 1 and not is_number(labels[0]) and all(map(is_number, labels[1:])):
+        raise InputError(f"{where}: the label is {shown(labels[0])}, and those below are numbers: {_HEADER}")
+
+
+def _check_first_label(where: str, labels: Sequence[tuple[str, ...]], are_several: bool) -> None:
+    """A row may have several labels, and then many are rare, so that none is refused."""
+    first, counts = labels[0], collections.Counter(label for of_row in labels[1:] for label in of_row)
+    if len(first) != 1 or first[0] in counts:
+        return
+    said = f"{where}: the label {first[0]!r} is in no other row"
+    if not are_several and len(labels) >= _LEAST_ROWS_TO_JUDGE and len(counts) <= len(labels) // 2:
+        raise InputError(f"{said}: {_HEADER}; {_NO_HEADER}")
+    if len(counts) > 1 and min(counts.values()) > 1:  # with one row of each label, any of them may be the first
+        logging.warning("%s, and each of the others is in several: %s; %s", said, _HEADER, _NO_HEADER)
 
 
 def _cell(line: Line, column: int | None) -> Any:
