@@ -238,6 +238,25 @@ def test_no_gap_and_gaps_behind_what_is_read(model, tmp_path):
     assert [len(answer["pieces"]) for answer in answers] == [0, 0, 1]
 
 
+COLUMNS = "-DOCSTART- -X- O\n\na N B-X\nb N I-X\nc V O\n\nd N O\n"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_columns_of_words_and_tags_are_no_sentences(model, tmp_path, caplog, name, separator):
+    lines = COLUMNS.replace(" ", separator).splitlines()
+    content = lines if name == "a.txt" else [json.dumps({"text": line}) for line in lines]
+    assert len(run(model("tagger"), write(tmp_path / name, "\n".join(content)), tmp_path / "o.jsonl")) == len(lines)
+    assert f"{tmp_path / name} looks like CoNLL columns, and each of its lines is read as a sentence" in caplog.text
+    assert "run_finetuning --task=conll --do_predict --test_file" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["O\nO\nO\n", "a O\nb O\n", "a O\nb c O\nd O\n", "a O\nb c\nd O\n"])
+def test_sentences_that_end_like_columns_are_not_warned_of(model, tmp_path, caplog, content):
+    run(model("tagger"), write(tmp_path / "a.txt", content), tmp_path / "o.jsonl")
+    assert "CoNLL" not in caplog.text
+
+
 @pytest.mark.parametrize("name, pooling", [("pretrained", "pooled"), ("classifier", "pooled"), ("tagger", "mean")])
 def test_vectors(model, tmp_path, caplog, name, pooling):
     given = write(tmp_path / "a.txt", "\n".join(TEXTS))

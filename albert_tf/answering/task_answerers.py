@@ -246,6 +246,11 @@ class TagAnswerer(TaskAnswerer):
     )
     example = {"text": "Anna lives in Rome ."}
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All that it can give."""
+        return label_names(self._kind.head)
+
     def _example(self, index: int, instance: Instance) -> TagExample:
         words = instance["words"] if "words" in instance else instance["text"].split()
         return TagExample(str(index), tuple(words))

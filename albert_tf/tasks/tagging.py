@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from albert_tf import json_text
 from albert_tf.errors import InputError
@@ -18,6 +18,7 @@ from albert_tf.tasks.task import Task
 
 _DOCUMENT = "-DOCSTART-"
 _NAMES_OF_COLUMNS = ("word", "words", "token", "tokens", "text", "sentence", "tag", "tags", "ner", "ner_tags", "label")
+_LEAST_LINES_TO_JUDGE = 3  # whether they are words or sentences
 _MOST_WORDS_WITH_SPACES = 0.5  # of those that stand before a tab; some corpora have words such as "10 000"
 
 
@@ -57,6 +58,20 @@ def read_columns(path: str, word_column: int = 0, tag_column: int | None = -1) -
             examples.append(_example(sentence, len(examples), path, word_column, tag_column))
             sentence = []
     return rows.checked(path, examples)
+
+
+def are_columns(lines: Sequence[str], tags: Collection[str]) -> bool:
+    """Whether lines that are read as sentences are plainly words with their tags, all with as many columns.
+
+    Args:
+        lines: some of a file, blank ones too.
+        tags: those that are known.
+    """
+    words = [cells for cells in map(_cells, lines) if cells and cells[0] != _DOCUMENT]
+    if len(words) < _LEAST_LINES_TO_JUDGE or len(words[0]) < 2:
+        return False
+    # A sentence may well end in a word such as "O", but not one after the other, and all of them equally long.
+    return all(len(cells) == len(words[0]) and cells[-1] in tags for cells in words)
 
 
 def tagging_task(word_column: int = 0, tag_column: int | None = -1, labels: Sequence[str] = ()) -> Task:
