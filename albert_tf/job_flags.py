@@ -208,15 +208,20 @@ def find_settings(recipe: Recipe, training: Data, batch: int, rate: float, sourc
     """How long to train, how often to look, and everything else of `finetuning_state.Settings`."""
     from albert_tf.finetuning_state import Settings
 
-    epoch = -(-len(training.features) // batch)
-    steps, warmup = recipe.steps_for(len(training.split.examples), len(training.features), batch)
+    count = len(training.features)
+    epoch = -(-count // batch)
+    steps, warmup = recipe.steps_for(len(training.split.examples), count, batch)
     sources["num_train_steps"] = sources.get("num_train_epochs", "recipe")
-    sources["num_warmup_steps"] = sources.get("warmup_proportion", "recipe")
+    if steps != recipe.official_steps:
+        sources["num_train_steps"] += f", scaled to {count:,} rows in batches of {batch}"
     if FLAGS.num_train_steps is not None or FLAGS.num_train_epochs is not None:
         given = FLAGS.num_train_steps
         steps = max(1, round(FLAGS.num_train_epochs * epoch)) if given is None else given
         warmup = round(recipe.warmup_proportion * steps)
         sources["num_train_steps"] = "--num_train_epochs" if given is None else "--num_train_steps"
+    sources["num_warmup_steps"] = sources.get("warmup_proportion", "recipe")
+    if steps != recipe.official_steps:
+        sources["num_warmup_steps"] += f", scaled to {steps:,} steps"
     if FLAGS.num_warmup_steps is not None:
         warmup, sources["num_warmup_steps"] = FLAGS.num_warmup_steps, "--num_warmup_steps"
     if warmup > steps:

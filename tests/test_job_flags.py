@@ -15,7 +15,7 @@ from albert_tf.feature_set import FeatureSet
 from albert_tf.finetuning_data import Split
 from albert_tf.finetuning_run import Data
 from albert_tf.tasks import recipes, text_file
-from albert_tf.tasks.examples import QuestionExample
+from albert_tf.tasks.examples import QuestionExample, TextExample
 from tests import own_flags
 from tests import toy_tasks as toy
 
@@ -38,6 +38,37 @@ def test_the_recipes_epochs_are_those_of_the_flag(monkeypatch, task):
     use_flags(monkeypatch, num_train_epochs=recipe.num_train_epochs)
     assert of_recipe == job_flags.find_settings(recipe, training, batch, 1e-5, {})
     assert of_recipe.num_train_steps == round(recipe.num_train_epochs * windows / batch)
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "expected"),
+    [
+        (2490, {}, {"num_train_steps": "paper, Table 14", "num_warmup_steps": "paper, Table 14"}),
+        (
+            320,
+            {},
+            {
+                "num_train_steps": "paper, Table 14, scaled to 320 rows in batches of 32",
+                "num_warmup_steps": "paper, Table 14, scaled to 103 steps",
+            },
+        ),
+        (
+            2490,
+            {"num_train_steps": 3},
+            {"num_train_steps": "--num_train_steps", "num_warmup_steps": "paper, Table 14, scaled to 3 steps"},
+        ),
+        (320, {"num_warmup_steps": 5}, {"num_warmup_steps": "--num_warmup_steps"}),
+    ],
+)
+def test_steps_that_the_paper_has_for_another_file_are_said_to_be_scaled(monkeypatch, rows, given, expected):
+    sizes = np.full(rows, 4, np.int32)
+    features = FeatureSet(np.zeros(4 * rows, np.int32), sizes, sizes, np.arange(rows, dtype=np.int32))
+    training = Data(Split("train", "train.tsv", [TextExample(str(n), "a") for n in range(rows)], rows), features)
+    use_flags(monkeypatch, **given)
+    recipe = recipes.find_recipe("rte")
+    sources = dict(recipe.sources)
+    job_flags.find_settings(recipe, training, recipe.train_batch_size, 1e-5, sources)
+    assert {name: sources[name] for name in expected} == expected
 
 
 PAIR = ("text_a", "text_b", "label")

@@ -107,7 +107,7 @@ def test_the_start_tells_every_setting_and_who_says_so(whole_run):
     for expected in (
         "RANDOM INITIALISATION",
         "learning_rate = 0.002  (--learning_rate)",
-        "num_warmup_steps = 6  (default of albert_tf)",
+        "num_warmup_steps = 6  (default of albert_tf, scaled to 60 steps)",
         "classifier_dropout_prob = 0.1  (default of albert_tf)",
         "2 labels: bad, good",
         "train: 200 examples in 200 rows",

@@ -215,6 +215,9 @@ def test_several_labels(read):
         ("a.jsonl", '{"text": "x", "label": ["a"]}\n', None, r"line 1: one label is needed.*is it a multi-label task"),
         ("a.jsonl", '{"text": "x"\n', None, "line 1: not JSON"),
         ("a.json", '[{"text": "x"}, 3]', None, "entry 2 must be a JSON object, but is 3"),
+        ("a.jsonl", '["x", "a"]\n["y", "b"]\n', None, r'line 1 must be a JSON object, but is \["x", "a"\]: each'),
+        ("a.jsonl", '[{"text": "x"}]\n[{"text": "y"}]\n', None, r"line 1 must be a JSON object, .* such as {.text.: …"),
+        ("a.json", '[{"text": "x"},\n{"text": "y"}] 3\n', None, "line 2: not JSON: behind the value another one"),
     ],
 )  # fmt: skip
 def test_faults_are_told_with_file_and_line(read, name, content, columns, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ def read_records(path: str) -> list[Record]:
         InputError: it cannot be read, is no JSON (the line is named), or holds something else than objects.
     """
     lines = rows.read_lines(path)
-    if lines[0].lstrip().startswith("[") or lines[0].strip() == "{":
+    if (lines[0].lstrip().startswith("[") and not _is_value_a_line(lines)) or lines[0].strip() == "{":
         values = _as_list(read_value(path))
         found = [(f"{path}, entry {number}", value) for number, value in enumerate(values, start=1)]
     else:
@@ -68,7 +69,10 @@ def read_records(path: str) -> list[Record]:
         ]
     for place, value in found:
         if not isinstance(value, dict):
-            raise InputError(f"{place} must be a JSON object, but is {shown(value)}")
+            raise InputError(
+                f"{place} must be a JSON object, but is {shown(value)}: each example is one, such as "
+                '{"text": …, "label": …}'
+            )
     return [Record(place, value) for place, value in found]
 
 
@@ -82,6 +86,16 @@ def read_value(path: str) -> Any:
         return json_text.parse(rows.read_text(path))
     except JsonFault as error:
         raise InputError(f"{rows.place(path, error.line)}: not JSON: {_reason(error)}") from error
+
+
+def _is_value_a_line(lines: list[str]) -> bool:
+    """Whether the first line is a list of its own and others follow, none of which is then the end of it."""
+    if not any(line.strip() for line in lines[1:]):
+        return False
+    with contextlib.suppress(JsonFault):
+        json_text.parse(lines[0])
+        return True
+    return False
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -144,6 +144,13 @@ class Recipe:
         whole = max(1, round(steps))
         return Steps(whole, round(self.warmup_proportion * whole))
 
+    @property
+    def official_steps(self) -> int | None:
+        """Those of Table 14, which hold for the official training file; None of other recipes."""
+        if self.official_examples is None:
+            return None
+        return self.steps_for(self.official_examples, self.official_examples).num_train_steps
+
     def config(self, config: AlbertConfig) -> AlbertConfig:
         """The model's configuration with the recipe's dropout."""
         return dataclasses.replace(
