@@ -4,6 +4,7 @@ OUTPUT_DIR/seed-<n>/      of each, as of a single run (see finetuning_run)
 OUTPUT_DIR/model/         a copy of the best one's
 OUTPUT_DIR/predictions/   likewise
 OUTPUT_DIR/report.json    the scores of all, and their median, mean and spread
+OUTPUT_DIR/report.html    the same as a page, with a link to that of each
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import finetuning_history, finetuning_predictions, finetuning_run, storage, task_model
+from albert_tf import (
+    finetuning_history,
+    finetuning_predictions,
+    finetuning_run,
+    seeds_page,
+    storage,
+    task_model,
+)
 from albert_tf.finetuning_predictions import PREDICTIONS
-from albert_tf.finetuning_run import REPORT, Job
+from albert_tf.finetuning_run import REPORT, REPORT_PAGE, Job
 
 Summary = dict[str, dict[str, dict[str, float]]]  # split to metric to statistic, and how many seeds
 
@@ -56,6 +64,9 @@ def run(job: Job, output_dir: str, seeds: Sequence[int], stop: threading.Event) 
         "seconds": sum(report["seconds"] for report in reports.values()),
     }
     storage.write_json(storage.join(output_dir, REPORT), report)
+    pages = {str(seed): storage.join(seed_directory("", seed), REPORT_PAGE) for seed in seeds}
+    title = f"{job.task.title}, {len(seeds)} seeds"
+    seeds_page.write(storage.join(output_dir, REPORT_PAGE), title, report, pages)
     return report
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import storage
-from albert_tf.inspection.document import document, escaped, isolated
+from albert_tf.inspection.document import document, escaped, fact_list, isolated, table
 from albert_tf.inspection.plots import curve
 
 Lines = Sequence[Mapping[str, Any]]  # each with "step" and numbers by name
@@ -58,15 +58,10 @@ def page(
         best_step: marked in the curves of the evaluation.
         facts: what else to tell, name to value.
     """
-    items = "".join(
-        f"<li><b>{isolated(f'{value:.4f}' if isinstance(value, float) else str(value))}</b>"
-        f"<span>{isolated(name)}</span></li>"
-        for name, value in (facts or {}).items()
-    )
     marked = () if best_step is None else (best_step,)
     return document(
         title,
-        f'<ul class="facts">{items}</ul>\n{_section("Training", training, ())}'
+        f"{fact_list(facts or {})}\n{_section('Training', training, ())}"
         f"{_section('Evaluation', evaluation, marked)}{_table(evaluation, best_step)}",
     )
 
@@ -90,8 +85,7 @@ def _table(lines: Lines, best_step: int | None) -> str:
         cells = "".join(f"<td>{line[name]:.4f}</td>" if _is_number(line.get(name)) else "<td>–</td>" for name in names)
         best = ' class="best"' if line["step"] == best_step else ""
         rows.append(f"<tr{best}><td>{line['step']:,}</td>{cells}</tr>")
-    heads = "".join(f"<th>{isolated(name)}</th>" for name in ("step", *names))
-    return f'<div class="scrolls"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n'
+    return table(map(isolated, ("step", *names)), rows)
 
 
 def _names(lines: Lines) -> list[str]:

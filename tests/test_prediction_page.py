@@ -417,7 +417,8 @@ def test_a_directory_in_the_way_is_told(tmp_path):
 
 
 def test_pages_need_no_tensorflow(repository):
-    code = "import sys, albert_tf.prediction_page, albert_tf.training_page; print('tensorflow' in sys.modules)"
+    pages = "albert_tf.prediction_page, albert_tf.seeds_page, albert_tf.training_page"
+    code = f"import sys, {pages}; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
 

@@ -204,6 +204,10 @@ def test_three_seeds_learn_and_are_summed_up(three_seeds):
     for path in (output / best / "predictions").iterdir():
         assert (output / "predictions" / path.name).read_bytes() == path.read_bytes()
     assert report["collapsed"] == {"42": False, "43": False, "44": False} and "learned nothing" not in text
+    page = (output / "report.html").read_text("utf-8")
+    links = re.findall(r'<a href="(.*?)">', page)
+    assert len(links) == 3 and all((output / link).is_file() for link in links)
+    assert f"<b><bdi>{summary['median']:.4f}</bdi></b><span><bdi>dev accuracy, median</bdi>" in page
     assert report["seconds"] > sum(read_report(output / f"seed-{seed}")["seconds"] for seed in (42, 43))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from albert_tf.inspection.style import SCRIPT, STYLE
 
@@ -51,6 +53,28 @@ def folded(text: str, label: str = "") -> str:
 def unfolding(summary: str, content: str) -> str:
     """HTML that is shown when its summary (plain text) is clicked."""
     return f"<details><summary>{escaped(summary)}</summary>{content}</details>"
+
+
+def fact_list(values: Mapping[str, Any]) -> str:
+    """HTML of the numbers that a page begins with, name to value."""
+    items = "".join(
+        f"<li><b>{isolated(f'{value:.4f}' if isinstance(value, float) else str(value))}</b>"
+        f"<span>{isolated(name)}</span></li>"
+        for name, value in values.items()
+    )
+    return f'<ul class="facts">{items}</ul>'
+
+
+def table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    """HTML of a table that scrolls where it is too wide.
+
+    Args:
+        heads: HTML of the columns' names.
+        rows: HTML of each row, a `<tr>`.
+    """
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join(rows)
+    return f'<div class="scrolls"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>\n'
 
 
 def document(title: str, body: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from albert_tf.inspection.document import isolated
+from albert_tf.inspection.document import isolated, table
 from albert_tf.inspection.plots import scatter
 from albert_tf.inspection.rows import NO_ANSWER
 from albert_tf.tasks.examples import (
@@ -60,18 +60,14 @@ def _confusion(pairs: Sequence[Pair], labels: Sequence[str]) -> str:
         return ""
     if len(names) > _MOST_COLUMNS:
         return _most_confused(counts)
-    head = "".join(f"<th>{isolated(name)}</th>" for name in names)
     rows = []
     for gold in names:
         total = sum(counts[gold, predicted] for predicted in names)
         cells = [_cell(counts[gold, predicted], total, gold == predicted) for predicted in names]
         recall = f"{counts[gold, gold] / total:.3f}" if total else "–"
         rows.append(f"<tr><th>{isolated(gold)}</th>{''.join(cells)}<td>{total:,}</td><td>{recall}</td></tr>")
-    return (
-        "<h2>Gold (rows) and predicted (columns)</h2>\n"
-        f'<div class="scrolls"><table><thead><tr><th></th>{head}<th>all</th><th>recall</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>\n"
-    )
+    heads = ["", *map(isolated, names), "all", "recall"]
+    return f"<h2>Gold (rows) and predicted (columns)</h2>\n{table(heads, rows)}"
 
 
 def _cell(count: int, total: int, is_diagonal: bool) -> str:
@@ -103,11 +99,7 @@ def _by_label(sets: Sequence[tuple[set[str], set[str]]], labels: Sequence[str]) 
         rows.append(
             f"<tr><th>{isolated(name)}</th><td>{gold:,}</td><td>{predicted:,}</td><td>{both:,}</td>{shares}</tr>"
         )
-    heads = "".join(f"<th>{name}</th>" for name in ("", "gold", "predicted", "both", "precision", "recall"))
-    return (
-        "<h2>Each label</h2>\n"
-        f'<div class="scrolls"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n'
-    )
+    return f"<h2>Each label</h2>\n{table(('', 'gold', 'predicted', 'both', 'precision', 'recall'), rows)}"
 
 
 def _scatter(numbers: Sequence[tuple[float, float]]) -> str:

@@ -46,7 +46,8 @@ article header .place { margin-left: auto; color: var(--soft); font-size: .8rem;
 .key { color: var(--soft); } .value { font-weight: 600; overflow-wrap: anywhere; }
 p.text { margin: .35rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .part { color: var(--soft); font-size: .8rem; font-weight: 600; }
-details { margin: .3rem 0; } summary { cursor: pointer; color: var(--accent); }
+details { margin: .3rem 0; } summary { cursor: pointer; }
+a, summary { color: var(--accent); }
 mark { color: inherit; border-radius: 3px; padding: 0 .1em; }
 mark.gold { background: var(--gold); } mark.predicted { background: var(--predicted); }
 mark.predicted, mark.both { border-bottom: 2px solid var(--accent); border-radius: 3px 3px 0 0; }
