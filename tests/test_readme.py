@@ -10,11 +10,23 @@ import stat
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import albert_tf
 from albert_tf.config import AlbertConfig
 from albert_tf.describe import paper_figure
+from albert_tf.tasks.catalogue import find_task
+from albert_tf.tasks.examples import (
+    AnswerPrediction,
+    ChoiceExample,
+    ChoicePrediction,
+    QuestionExample,
+    TagExample,
+    TagPrediction,
+    TextExample,
+    TextPrediction,
+)
 from tests import source_files
 
 REPOSITORY = source_files.REPOSITORY
@@ -38,6 +50,9 @@ def rows(heading: str) -> list[dict[str, str]]:
         [cell.strip() for cell in line.strip("|").split("|")] for line in lines if not line.startswith("|-")
     ]
     return [dict(zip(names, row)) for row in cells]
+
+
+FILES = rows("Predictions of")
 
 
 def test_every_command_runs_as_written(tmp_path: pathlib.Path):
@@ -141,6 +156,29 @@ def test_stacks_are_those_of_setup(monkeypatch):
     stacks = runpy.run_path(str(REPOSITORY / "setup.py"))["STACKS"]
     ranges = [f"2.{s.low}" if s.low == s.high else f"2.{s.low} – 2.{s.high}" for s in stacks]
     assert [row["TensorFlow"] for row in rows("Python")] == ranges
+
+
+@pytest.mark.parametrize(
+    ("told", "task", "example", "prediction"),
+    [
+        ("GLUE", "rte", TextExample("0", "a", "b"), TextPrediction("0", "entailment", np.ones(2))),
+        ("`text`", "text", TextExample("0", "a"), TextPrediction("0", "x", np.ones(2))),
+        ("Chinese texts", "afqmc", TextExample("0", "a", "b"), TextPrediction("0", "1", np.ones(2))),
+        ("choices", "race", ChoiceExample("0", "a", "b", ("c", "d")), ChoicePrediction("0", 1, np.ones(2))),
+        ("SQuAD and its like", "squad1.1", QuestionExample("0", "a", "b"), AnswerPrediction("0", "b", 0, 1, 1.0)),
+        ("SQuAD 2.0 besides", "squad2.0", QuestionExample("0", "a", "b"), AnswerPrediction("0", "b", 0, 1, 1.0, 0.5)),
+        ("`conll`", "conll", TagExample("0", ("a",)), TagPrediction("0", ("O",), (1.0,))),
+    ],
+)
+def test_files_of_predictions_are_as_told(tmp_path, told, task, example, prediction):
+    named = {row["Predictions of"]: set(re.findall(r"`([\w./-]+)`", row["Files of the split `test`"])) for row in FILES}
+    written = find_task(task).write_submission(str(tmp_path / "test"), [example], [prediction], ("x", "y"))
+    expected = {pathlib.Path(path).relative_to(tmp_path).as_posix() for path in written}
+    if task in ("rte", "text", "afqmc"):
+        named[told] |= named["all these, but for numbers"]
+    if told == "SQuAD 2.0 besides":
+        named[told] |= named["SQuAD and its like"]
+    assert expected == named[told] - {"MNLI-m.tsv", "dev.tsv"}
 
 
 def test_recipe_is_the_default():
