@@ -104,6 +104,9 @@ def print_seeds_end(output_dir: str, report: Mapping[str, Any]) -> None:
             "neither are their answers"
         )
     lines += [f"  the best is seed {report['best_seed']}: copies of its", *_places(output_dir)[:2]]
+    lines.append(
+        f"  all numbers: {storage.join(output_dir, REPORT)}, of all seeds: {storage.join(output_dir, REPORT_PAGE)}"
+    )
     print("\n".join(lines), flush=True)
 
 

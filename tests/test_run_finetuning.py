@@ -190,6 +190,7 @@ def three_seeds(driver, flags, tmp_path_factory) -> tuple[pathlib.Path, str]:
 
 def test_three_seeds_learn_and_are_summed_up(three_seeds):
     output, text = three_seeds
+    assert f"of all seeds: {output / 'report.html'}" in text
     report = read_report(output)
     scores = [report["scores"][str(seed)]["dev"]["accuracy"] for seed in (42, 43, 44)]
     assert min(scores) > 0.95
