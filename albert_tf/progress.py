@@ -23,6 +23,7 @@ class Progress:
         self._count, self._initial = initial, initial
         self._details: dict[str, str] = {}
         self._start = self._last_line = time.monotonic()
+        self._first: tuple[float, float] | None = None  # when the first update came, and the count then
         self._bar = None
         if sys.stderr.isatty():
             self._bar = tqdm.tqdm(
@@ -32,6 +33,8 @@ class Progress:
     def update(self, amount: float, **details: Any) -> None:
         """Adds `amount` units; `details` (loss=…, accuracy=…) are shown behind the count."""
         self._count += amount
+        if self._first is None:
+            self._first = (time.monotonic(), self._count)
         self._details.update({name: str(value) for name, value in details.items()})
         if self._bar is not None:
             self._bar.set_postfix(self._details, refresh=False)
@@ -49,15 +52,23 @@ class Progress:
     def _print_line(self) -> None:
         self._last_line = time.monotonic()
         seconds = self._last_line - self._start
-        rate = (self._count - self._initial) / seconds if seconds > 0 else 0.0
         parts = [f"{self._description}: {self._count:,.0f}"]
         if self._total:
             parts[0] += f"/{self._total:,.0f}"
         parts[0] += f" {self._unit} in {seconds:.0f} s"
-        if self._total and rate > 0:
-            parts.append(f"{max(0.0, self._total - self._count) / rate:.0f} s left")
+        if (left := self._seconds_left()) is not None:
+            parts.append(f"{left:.0f} s left")
         parts += [f"{name} {value}" for name, value in self._details.items()]
         print(", ".join(parts), file=sys.stderr, flush=True)
+
+    def _seconds_left(self) -> float | None:
+        """At the rate since the first update, before which much is prepared that is not done again."""
+        if not self._total or self._first is None:
+            return None
+        first, count = self._first
+        if self._count <= count or self._last_line <= first:
+            return None
+        return max(0.0, self._total - self._count) * (self._last_line - first) / (self._count - count)
 
     def __enter__(self) -> Progress:
         return self
