@@ -121,6 +121,15 @@ def test_versions_count_up(exported, tmp_path):
     assert (tmp_path / "10" / "file").exists() and version_directories.next_version(str(tmp_path)) == 11
 
 
+def test_two_exports_to_one_directory_do_not_meet(tmp_path):
+    base = str(tmp_path / "base")
+    with version_directories.new_version(base, 1) as directory:
+        (pathlib.Path(directory) / "file").write_text("first")
+        with pytest.raises(InputError, match="--output=.*base is in use by another process"):
+            version_directories.new_version(base, 1).__enter__()
+    assert (tmp_path / "base" / "1" / "file").read_text() == "first"
+
+
 @needs_api
 def test_the_warm_up_is_answered(exported):
     from tensorflow_serving.apis import prediction_log_pb2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from albert_tf import storage
+from albert_tf import output_lock, storage
 from albert_tf.errors import InputError
 
 
@@ -25,10 +25,12 @@ def new_version(base: str, version: int) -> Iterator[str]:
     """Yields a local directory to fill; its content is `base`/`version` when the block ends well.
 
     Raises:
-        InputError: that version is there already, or cannot be written.
+        InputError: that version is there already, or cannot be written, or another process exports to `base`.
     """
     path = storage.join(base, str(version))
-    if storage.exists(path):
-        raise InputError(f"{path} is there already, and a server may have loaded it: give another version, or none")
-    with storage.complete_directory(path) as directory:
-        yield directory
+    storage.make_directory(base)
+    with output_lock.only_user(base, "--output"):
+        if storage.exists(path):
+            raise InputError(f"{path} is there already, and a server may have loaded it: give another version, or none")
+        with storage.complete_directory(path) as directory:
+            yield directory
