@@ -82,7 +82,7 @@ class Served:
         return errors
 
 
-SIGNATURES = ("serving_default", "two", "single", "unlike", "any_rank")
+SIGNATURES = ("serving_default", "two", "single", "unlike", "any_rank", "pick")
 
 
 class Half(tf.Module):
@@ -117,6 +117,10 @@ class Half(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec(None, tf.float32, name="x")])
     def any_rank(self, x):
         return {"y": x + 1.0}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")])
+    def pick(self, x):
+        return {"y": tf.gather([3.0, 4.0], x)}
 
 
 def write_versions(directory) -> str:
@@ -227,6 +231,10 @@ def test_status_and_metadata(half):
         ({"signature_name": "two", "inputs": {"ids": [[1 << 40]], "words": ["a"]}}, "too large for DT_INT32"),
         ({"signature_name": "two", "inputs": {"ids": [[1]]}}, "inputs must have ids, words"),
         ({"signature_name": "no", "instances": [1.0]}, 'Serving signature key "no" not found'),
+        (
+            {"signature_name": "pick", "instances": [1, 7]},
+            "the signature pick does not take these values: indices[1] = 7 is not in [0, 2)",
+        ),
     ],
 )
 def test_tensors_that_do_not_fit(half, body, message):
@@ -320,7 +328,7 @@ def test_many_at_once_are_answered_each(classifier):
         (b"[" * 90_000, 400, "JSON Parse error"),
         (b'{"instances": [' + b"[" * 900 + b"]" * 900 + b"]}", 400, ""),
         (b'{"instances": ["\xff"]}', 400, "is not UTF-8"),
-        (b'{"instances": [' + b"9" * 5000 + b"]}", 400, ""),
+        (b'{"instances": [' + b"9" * 5000 + b"]}", 400, "" if sys.version_info < (3, 11) else "has 5000 digits"),
         (["text"], 400, "must be a JSON object"),
         ({}, 400, "either 'instances' or 'inputs'"),
         ({"instances": ["a"], "inputs": ["a"]}, 400, "either 'instances' or 'inputs'"),
@@ -387,6 +395,22 @@ def test_slow_clients_do_not_stay(classifier):
     assert time.monotonic() - start < 10 * IDLE_SECONDS
     for one in sockets:
         one.close()
+
+
+@pytest.mark.parametrize(
+    "path, headers, status",
+    [
+        (":predict", {"Content-Encoding": "gzip"}, 400),
+        (":predict", {"Content-Encoding": "br"}, 400),
+        (":predict", {"Content-Length": "abc"}, 400),
+        ("x" * 20_000, {}, 400),
+    ],
+)
+def test_what_is_no_http_leaves_no_trace_in_the_log(classifier, path, headers, status):
+    """That nothing is there is seen when the server has ended."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it was refused before all of it was sent
+        assert classifier.ask("POST", f"/v1/models/classifier{path}", b"no gzip", headers)[0] == status
+    assert classifier.predict({"instances": ["a"]})[0] == 200
 
 
 def test_clients_that_leave_are_no_trouble(classifier):

@@ -172,7 +172,9 @@ class Server:
         except asyncio.TimeoutError as error:
             raise RequestError(408, f"the body did not come within {self._settings.read_seconds:g} s") from error
         except (web.RequestPayloadError, ConnectionError) as error:  # damaged, or its sender has left
-            raise RequestError(400, f"the body cannot be read: {error}") from error
+            raise RequestError(
+                400, f"the body cannot be read: {(str(error).splitlines() or [''])[-1].strip()}"
+            ) from error
 
     @property
     def _of_model(self) -> Versions:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from albert_tf import json_text
+from albert_tf.json_text import JsonFault
 from albert_tf.serving import row_characters
 from albert_tf.serving.backend import (
     DEFAULT_SIGNATURE,
@@ -140,10 +142,8 @@ def metadata(backend: Backend, name: str) -> dict[str, Any]:
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        values = json.loads(body.decode())
-    except UnicodeDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: the byte at offset {error.start} is not UTF-8") from error
-    except ValueError as error:
+        values = json_text.parse(body, allow_repeated_keys=True)
+    except JsonFault as error:
         raise RequestError(400, f"JSON Parse error: {error}") from error
     if not isinstance(values, dict):
         raise RequestError(400, "the request must be a JSON object")

@@ -12,6 +12,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.framework import types_pb2
 
+from albert_tf import operation_error
 from albert_tf.errors import InputError
 from albert_tf.exporting import version_directories
 from albert_tf.serving import warm_up
@@ -111,7 +112,8 @@ class SavedModelBackend:
         try:
             outputs = self.functions[signature](**{name: _tensor(array, names[name]) for name, array in arrays.items()})
         except tf.errors.InvalidArgumentError as error:
-            raise RequestError(400, str(error.message).splitlines()[0]) from error
+            reason = operation_error.reason(error)
+            raise RequestError(400, f"the signature {signature} does not take these values: {reason}") from error
         values = {name: tensor.numpy() for name, tensor in outputs.items()}
         self._check_size(values, requests)
         if len(requests) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from albert_tf.errors import InputError
 from albert_tf.serving.application import Server
@@ -35,12 +37,21 @@ def run_to_end(server: Server, settings: Settings, report: Callable[[str], None]
     raise AssertionError("it ends the process")
 
 
+class _NotOfSenders(logging.Filter):
+    """Leaves out what is no HTTP or does not unpack: its sender is told, and must not fill the log with traces."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, (HttpProcessingError, web.RequestPayloadError))
+
+
 async def run(server: Server, settings: Settings, report: Callable[[str], None]) -> None:
     """Serves; `report` is told the address once it listens.
 
     Raises:
         InputError: it cannot listen there.
     """
+    logging.getLogger("aiohttp.server").addFilter(_NotOfSenders())
     runner = web.AppRunner(
         server.application(),
         access_log=None,
