@@ -120,13 +120,11 @@ def check_labels(task: Task, split: Split) -> None:
     kind = kind_of_split(split.name)
     if kind not in (TRAIN, "dev") or has_labels(split.examples):
         return
-    said = (
-        f" ({task.columns[split.path]}; --label_column names that of the label)" if split.path in task.columns else ""
-    )
+    is_own = split.path in task.columns
+    said = f" ({task.columns[split.path]})" if is_own else ""
+    help_ = f"{'name its column with --label_column, or ' if is_own else ''}give another file as --{kind}_file"
     what = "nothing can be learned" if kind == TRAIN else "there are no scores (--nodo_eval goes without)"
-    raise InputError(
-        f"{split.path} has no label in any row{said}, and without them {what}: give another file as --{kind}_file"
-    )
+    raise InputError(f"{split.path} has no label in any row{said}, and without them {what}: {help_}")
 
 
 def without_placeholders(split: Split, labels: Sequence[str]) -> Split:

@@ -62,9 +62,10 @@ def print_start(
             if settings.early_stop_patience
             else "there is no early stop"
         )
+        often = f"every {settings.eval_every} steps" if settings.eval_every < settings.num_train_steps else "at the end"
         lines.append(
             f"the best step by {', then '.join(job.task.metrics)} on {job.scored[0].split.name} is kept (evaluated "
-            f"every {settings.eval_every} steps); {early_stop}"
+            f"{often}); {early_stop}"
         )
     print("\n".join(lines), flush=True)
 

@@ -113,7 +113,7 @@ def make_directory(path: str) -> None:
     try:
         _gfile().makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot create the directory {path}: {error.strerror}") from error
+        raise InputError(f"cannot create the directory {path}: {error.strerror}: give another") from error
 
 
 def remove_directory(path: str) -> None:

@@ -48,9 +48,9 @@ class Source:
         self._path = path
         self._is_input = path == STANDARD_INPUT
         self.name = "standard input" if self._is_input else path
-        self.form = form or self._form_by_name()
         if not self._is_input and (storage.is_directory(path) or not storage.exists(path)):
             raise InputError(f"{path} is not a file: give one, or - for standard input")
+        self.form = form or self._form_by_name()
         self._size = 0 if self._is_input else storage.size(path)
         self._file: IO[bytes] | None = None
 
