@@ -17,14 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import (
-    finetuning_history,
-    finetuning_predictions,
-    finetuning_run,
-    seeds_page,
-    storage,
-    task_model,
-)
+from albert_tf import finetuning_history, finetuning_predictions, finetuning_run, seeds_page, storage, task_model
 from albert_tf.finetuning_predictions import PREDICTIONS
 from albert_tf.finetuning_run import REPORT, REPORT_PAGE, Job
 

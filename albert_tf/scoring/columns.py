@@ -13,6 +13,7 @@ from albert_tf.answering.answerer import Form, described
 from albert_tf.errors import InputError
 from albert_tf.scoring.source import LINES, Row
 from albert_tf.tasks import rows as messages
+from albert_tf.tasks.choice_file import without_empty_end
 from albert_tf.tasks.text_file import ID_NAMES
 
 _Keys = dict[str, Sequence[str]]  # of columns, for each input
@@ -201,9 +202,7 @@ def _instance(form: Form, under: Mapping[str, list[Any]]) -> dict[str, Any]:
     for given in form:
         values = under[given.name]
         if len(values) > 1:
-            while values and values[-1] in ("", None):
-                values.pop()
-            instance[given.name] = values
+            instance[given.name] = without_empty_end(values)
             continue
         instance[given.name] = values[0]
         if given.is_list and isinstance(values[0], str):

@@ -170,6 +170,14 @@ def series_of_choices(names: Collection[str], taken: Collection[str] = ()) -> tu
     return ()
 
 
+def without_empty_end(values: Sequence[Any]) -> list[Any]:
+    """A row's values in columns of choices, up to the last one: empty cells behind it are choices it does not have."""
+    count = len(values)
+    while count and values[count - 1] in (None, ""):
+        count -= 1
+    return list(values[:count])
+
+
 class _Found(NamedTuple):
     choices: Sequence[int]
     passage: int | None
@@ -231,8 +239,7 @@ def _choices(line: Line, places: Sequence[int]) -> tuple[Any, ...]:
     values = [line.cells[column] for column in places]
     if len(values) == 1 and isinstance(values[0], list):
         values = list(values[0])
-    while values and values[-1] in (None, ""):
-        values.pop()
+    values = without_empty_end(values)
     if not LEAST_CHOICES <= len(values) <= len(LETTERS):
         raise InputError(
             f"{line.place}: {LEAST_CHOICES} to {len(LETTERS)} texts to choose from are needed, but there are "
