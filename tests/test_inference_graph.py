@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import math
+import re
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
 from albert_tf.config import AlbertConfig
 from albert_tf.exporting import graph_weights, saved_model
@@ -143,7 +146,7 @@ def test_training_is_refused():
 
 def test_tokens_are_packed_and_spread():
     rows = np.arange(1.0, MASK.size + 1, dtype=np.float32)[:, np.newaxis] * [[1, 10]]
-    packing = TokenPacking(tf.constant(MASK))
+    packing = TokenPacking.of_mask(tf.constant(MASK))
     kept = MASK > 0
     kept[2], kept[:, 0] = True, True
     tokens = packing.pack(tf.constant(rows, tf.float32))
@@ -154,14 +157,18 @@ def test_tokens_are_packed_and_spread():
     np.testing.assert_array_equal(back, np.where(kept[..., np.newaxis], rows.reshape(*MASK.shape, 2), 0))
 
 
-def kernels(directory) -> list[tf.DType]:
-    """The types of all constants of the SavedModel that are as large as the kernel of queries, keys and values."""
+def nodes(directory) -> list:
+    """All nodes of the SavedModel's graph and its functions."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     message = saved_model_pb2.SavedModel.FromString((directory / "saved_model.pb").read_bytes())
     graph = message.meta_graphs[0].graph_def
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    found = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
+def kernels(directory) -> list[tf.DType]:
+    """The types of all constants of the SavedModel that are as large as the kernel of queries, keys and values."""
+    found = [node.attr["value"].tensor for node in nodes(directory) if node.op == "Const"]
     shape = [SIZES["hidden_size"], 3 * SIZES["hidden_size"]]
     return [tf.as_dtype(t.dtype) for t in found if [dim.size for dim in t.tensor_shape.dim] == shape]
 
@@ -172,12 +179,51 @@ def test_constants_are_in_the_directory_once(tmp_path):
     assert kernels(tmp_path / "exported") == [tf.bfloat16]
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_repeated_block_is_in_the_graph_once(tmp_path, precision):
+    saved_model.export_saved_model(tmp_path / "exported", encoder({"num_hidden_layers": 12}), precision=precision)
+    norms = [node for node in nodes(tmp_path / "exported") if node.op == "FusedBatchNormV3"]
+    assert len(norms) == 3  # of the embeddings, and two of the block
+
+
+def test_blocks_of_unlike_weights_are_in_the_graph_each(tmp_path):
+    model = encoder({"parameter_sharing": "none"})
+    saved_model.export_saved_model(tmp_path / "exported", model, precision="bfloat16")
+    assert kernels(tmp_path / "exported") == [tf.bfloat16] * 4
+
+
+@pytest.mark.skipif(not IsMklEnabled(), reason="TensorFlow's oneDNN is switched off on this processor")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_session_runs_fused_operations(tmp_path, precision):
+    """TensorFlow Serving asks in a session, whose graph is optimised in another way than that of a loaded function."""
+    model = encoder({"hidden_size": 96, "intermediate_size": 384})
+    saved_model.export_saved_model(tmp_path / "exported", model, precision=precision)
+    inputs = {name: value.numpy() for name, value in batch(MASK).items()}
+    ran: collections.Counter[str] = collections.Counter()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        signature = v1.saved_model.load(session, ["serve"], str(tmp_path / "exported")).signature_def["ids"]
+        metadata = v1.RunMetadata()
+        session.run(
+            signature.outputs["sequence_output"].name,
+            {signature.inputs[name].name: value for name, value in inputs.items()},
+            options=v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE),
+            run_metadata=metadata,
+        )
+    for device in metadata.step_stats.dev_stats:
+        for node in device.node_stats:
+            ran.update(re.findall(r"= (\w+)\(", node.timeline_label))
+    assert ran["_MklLayerNorm"] >= 2 * SIZES["num_hidden_layers"], ran
+    assert ran["_MklFusedBatchMatMulV2"] == SIZES["num_hidden_layers"], ran
+    assert not ran["Tanh"], ran  # GELU belongs to the product before it
+
+
 def test_constants_that_are_too_large_are_variables(tmp_path, monkeypatch, caplog):
     model = encoder({})
     monkeypatch.setattr(graph_weights, "LARGEST", 1000)
     with caplog.at_level("WARNING", logger="absl"):
         saved_model.export_saved_model(tmp_path / "exported", model, precision="bfloat16")
-    assert "they are saved as variables" in caplog.text
+    assert "they are variables" in caplog.text
     assert kernels(tmp_path / "exported") == []
     loaded = tf.saved_model.load(str(tmp_path / "exported"))
     assert len(loaded.trainable_variables) == len(model.named_variables())

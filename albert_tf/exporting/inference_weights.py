@@ -10,32 +10,46 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.config import AlbertConfig
 from albert_tf.encoder import FeedForward, SelfAttention
 from albert_tf.exporting.graph_weights import in_precision
 from albert_tf.exporting.joined_qkv import joined_qkv
 from albert_tf.models import AlbertModel
 
+EMBEDDINGS = "embeddings"
+_ATTENTION, _FEED_FORWARD = "attention/{}", "feed_forward/{}"
 SCORE_FACTOR = 0.5  # what the graph multiplies scores by; exact in every precision
 Arrays = dict[str, np.ndarray]
 
 
-def inference_weights(albert: AlbertModel, precision: str) -> dict[str, Any]:
+def block_parts(config: AlbertConfig) -> list[tuple[str, str]]:
+    """Of each block in order its attention's name and its feed-forward network's in `inference_weights`."""
+    return [
+        (
+            _ATTENTION.format(f"group_{attention}/inner_group_{inner}"),
+            _FEED_FORWARD.format(f"group_{ffn}/inner_group_{inner}"),
+        )
+        for attention, ffn, inner in config.blocks()
+    ]
+
+
+def inference_weights(albert: AlbertModel, precision: str) -> dict[str, dict[str, Arrays]]:
     """Arrays by part.
 
     Returns:
-        `embedding_norm`: `gamma` and `beta` [E]. `projection`, where there is one: `kernel` [E,H] and `bias` [H].
-        `attention`, by `AlbertEncoder.attention_parts`: `qkv` with `kernel` [H,3H], of which the query's columns hold
-        2 / sqrt(D) already; `output` and `norm`. `feed_forward`, by its parts: `inner` [H,F], `output` and `norm`.
-        Kernels and biases in the precision, what normalises in float32.
+        Under `EMBEDDINGS` `norm` with `gamma` and `beta` [E], and `projection`, where there is one, with `kernel` [E,H]
+        and `bias` [H]. Under the names of `block_parts`, for attention `qkv` with `kernel` [H,3H], of which the query's
+        columns hold 2 / sqrt(D) already, `output` and `norm`; for feed-forward networks `inner` [H,F], `output` and
+        `norm`. Kernels and biases in the precision, what normalises in float32.
     """
     embeddings, encoder = albert.embeddings, albert.encoder
-    weights: dict[str, Any] = {
-        "embedding_norm": _norm(embeddings.layer_norm),
-        "attention": {key: _attention(part, precision) for key, part in encoder.attention_parts.items()},
-        "feed_forward": {key: _feed_forward(part, precision) for key, part in encoder.feed_forward_parts.items()},
-    }
+    weights = {EMBEDDINGS: {"norm": _norm(embeddings.layer_norm)}}
     if embeddings.projection is not None:
-        weights["projection"] = _dense(embeddings.projection, precision)
+        weights[EMBEDDINGS]["projection"] = _dense(embeddings.projection, precision)
+    for key, attention in encoder.attention_parts.items():
+        weights[_ATTENTION.format(key)] = _attention(attention, precision)
+    for key, feed_forward in encoder.feed_forward_parts.items():
+        weights[_FEED_FORWARD.format(key)] = _feed_forward(feed_forward, precision)
     return weights
 
 

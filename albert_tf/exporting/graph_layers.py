@@ -1,0 +1,28 @@
+"""Layers in the form that TensorFlow's remapper takes for one operation of oneDNN.
+
+T tokens, W width.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def dense(x: tf.Tensor, weights: dict[str, tf.Tensor]) -> tf.Tensor:
+    """[T,W] by `kernel` and `bias`, all of one type."""
+    return tf.nn.bias_add(tf.matmul(x, weights["kernel"]), weights["bias"])
+
+
+def layer_norm(x: tf.Tensor, weights: dict[str, tf.Tensor], epsilon: float) -> tf.Tensor:
+    """LayerNorm of [T,W] float32 by `gamma` and `beta`, each row normalised as a channel of an image of one column."""
+    # Shaped back by tf.shape(x) whole, for the remapper has to see that the shape does not change. Not written as
+    # x * a + (beta - mean * a): it makes of that one operation with an epsilon of 0.001.
+    rows = tf.shape(x)[0]
+    normalised, _, _ = tf.compat.v1.nn.fused_batch_norm(
+        tf.reshape(x, [1, rows, x.shape[1], 1]),
+        tf.fill([rows], 1.0),
+        tf.fill([rows], 0.0),
+        epsilon=epsilon,
+        data_format="NCHW",
+    )
+    return tf.reshape(normalised, tf.shape(x)) * weights["gamma"] + weights["beta"]
