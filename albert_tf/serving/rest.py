@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf import json_text
-from albert_tf.json_text import JsonFault
+from albert_tf.json_text import JsonFault, shown
 from albert_tf.serving import row_characters
 from albert_tf.serving.backend import (
     DEFAULT_SIGNATURE,
@@ -149,7 +149,7 @@ def _object(body: bytes) -> dict[str, Any]:
         raise RequestError(400, "the request must be a JSON object")
     unknown = [name for name in values if name not in _KEYS]
     if unknown:
-        raise RequestError(400, f"the request has the key {unknown[0]!r:.60}, and known are {', '.join(_KEYS)}")
+        raise RequestError(400, f"the request has the key {shown(unknown[0])}, and known are {', '.join(_KEYS)}")
     return values
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.json_text import shown
 from albert_tf.serving.backend import RequestError, TensorInfo
 
 BASE64 = "b64"
@@ -91,7 +92,7 @@ def _scalar(value: Any, type_: str, types: tuple[type, ...], name: str) -> Any:
         except (TypeError, ValueError, binascii.Error) as error:
             raise RequestError(400, f"{name}: the value of {BASE64} is not base64") from error
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise RequestError(400, f"{name}: {value!r:.60} is not of the type {type_}")
+        raise RequestError(400, f"{name}: {shown(value)} is not of the type {type_}")
     if isinstance(value, str):
         try:
             return value.encode()
