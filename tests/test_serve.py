@@ -334,7 +334,7 @@ def test_many_at_once_are_answered_each(classifier):
         ({"instances": ["a"], "inputs": ["a"]}, 400, "either 'instances' or 'inputs'"),
         ({"instances": []}, 400, "at least one instance"),
         ({"instances": "text"}, 400, "must be a list"),
-        ({"instances": ["a"], "more": 1}, 400, "the key 'more'"),
+        ({"instances": ["a"], "more": 1}, 400, 'the key "more"'),
         ({"instances": ["a"], "signature_name": 3}, 400, "must be a string"),
         ({"instances": ["a", 3]}, 400, "instance 1: text is 3, but must be a text"),
         ({"instances": [{"txt": "a"}]}, 400, "instance 0: it has txt, but must have text"),
