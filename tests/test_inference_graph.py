@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import math
 import re
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -213,9 +215,46 @@ def test_a_session_runs_fused_operations(tmp_path, precision):
     for device in metadata.step_stats.dev_stats:
         for node in device.node_stats:
             ran.update(re.findall(r"= (\w+)\(", node.timeline_label))
-    assert ran["_MklLayerNorm"] >= 2 * SIZES["num_hidden_layers"], ran
+    assert ran["_MklLayerNorm"] == 1 + 2 * SIZES["num_hidden_layers"], ran
+    assert not [name for name in ran if "FusedBatchNorm" in name], ran  # which several requests must not run at once
     assert ran["_MklFusedBatchMatMulV2"] == SIZES["num_hidden_layers"], ran
     assert not ran["Tanh"], ran  # GELU belongs to the product before it
+
+
+AT_ONCE = """
+import sys, threading
+import numpy as np, tensorflow as tf
+v1 = tf.compat.v1
+session = v1.Session(graph=tf.Graph())
+with session.graph.as_default():
+    signature = v1.saved_model.load(session, ["serve"], sys.argv[1]).signature_def["ids"]
+
+def ask(number):
+    shape = (1 + number % 3, 5 + number)
+    values = {signature.inputs[name].name: np.ones(shape, np.int32) for name in signature.inputs}
+    return session.run(signature.outputs["pooled_output"].name, values)
+
+def ask_often(number):
+    for _ in range(60):
+        if not np.allclose(ask(number), alone[number], atol=1e-5):
+            wrong.append(number)
+
+alone, wrong = [ask(number) for number in range(8)], []
+threads = [threading.Thread(target=ask_often, args=[number]) for number in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+sys.exit(f"wrong answers to {wrong}" if wrong else 0)
+"""
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_several_requests_at_once_in_a_session(tmp_path, precision):
+    saved_model.export_saved_model(tmp_path / "exported", encoder({"hidden_size": 96}), precision=precision)
+    command = [sys.executable, "-c", AT_ONCE, str(tmp_path / "exported")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 def test_constants_that_are_too_large_are_variables(tmp_path, monkeypatch, caplog):

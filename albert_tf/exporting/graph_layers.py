@@ -1,11 +1,20 @@
 """Layers in the form that TensorFlow's remapper takes for one operation of oneDNN.
 
+They have to be in a function that is not inlined (`APART`). What is inlined in a session, as TensorFlow Serving has it,
+or in a loop has constants with dependencies, of which TensorFlow 2.15 makes no fused operations. That is slow, and the
+operation that is left over for LayerNorm then, oneDNN's normalisation of batches, is not made for several requests at
+the same time: they write into each other's memory, and the process dies.
+
 T tokens, W width.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
+
+APART: dict[str, Any] = {"autograph": False, "experimental_attributes": {"_noinline": True}}  # for tf.function
 
 
 def dense(x: tf.Tensor, weights: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -1,9 +1,8 @@
 """One block of the encoder for inference, as a function that a graph holds once however often it is repeated.
 
-It is left out of what calls it (`_noinline`), for three reasons: oneDNN lays out a constant kernel for each operation
-that reads it, and so does it once and not in every layer; what optimises the graph works on one block; and in the
-session of TensorFlow Serving, as in a loop, TensorFlow 2.15 makes no fused operations of what it has inlined, since the
-constants have got dependencies there.
+It stays apart from what calls it (`graph_layers.APART`) for two more reasons: oneDNN lays out a constant kernel for
+each operation that reads it, and so does it once and not in every layer; and what optimises the graph works on one
+block.
 
 B rows, S their padded length, T tokens without padding, H hidden size, N heads, D their size.
 """
@@ -11,12 +10,11 @@ B rows, S their padded length, T tokens without padding, H hidden size, N heads,
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.exporting.graph_layers import dense, layer_norm
+from albert_tf.exporting.graph_layers import APART, dense, layer_norm
 from albert_tf.exporting.graph_weights import GraphWeights
 from albert_tf.exporting.inference_weights import SCORE_FACTOR
 from albert_tf.exporting.token_packing import TokenPacking
@@ -48,13 +46,8 @@ class InferenceBlock:
             tf.TensorSpec([None, 1, 1, None], dtype),
             TokenPacking.specs(),
         ]
-        apart: dict[str, Any] = {
-            "input_signature": specs,
-            "autograph": False,
-            "experimental_attributes": {"_noinline": True},
-        }
-        self.every = tf.function(functools.partial(self._block, only_first=False), **apart)
-        self.first = tf.function(functools.partial(self._block, only_first=True), **apart)
+        self.every = tf.function(functools.partial(self._block, only_first=False), input_signature=specs, **APART)
+        self.first = tf.function(functools.partial(self._block, only_first=True), input_signature=specs, **APART)
 
     def repeated(self, hidden: tf.Tensor, bias: tf.Tensor, packing: TokenPacking, times: int) -> tf.Tensor:
         """`every`, so many times."""

@@ -19,7 +19,7 @@ import itertools
 import tensorflow as tf
 
 from albert_tf.encoder import attention_bias
-from albert_tf.exporting.graph_layers import dense, layer_norm
+from albert_tf.exporting.graph_layers import APART, dense, layer_norm
 from albert_tf.exporting.graph_weights import GraphWeights
 from albert_tf.exporting.inference_block import InferenceBlock
 from albert_tf.exporting.inference_weights import EMBEDDINGS, block_parts, inference_weights
@@ -51,6 +51,8 @@ class InferenceEncoder:
         self.variables = self._weights.variables
         parts = block_parts(config)
         blocks = {names: InferenceBlock(config, self._weights, *names, self._dtype) for names in set(parts)}
+        width = tf.TensorSpec([None, config.embedding_size], tf.float32)
+        self._project = tf.function(self._normalised, input_signature=[width], **APART)
         self._runs = [(blocks[names], len(list(run))) for names, run in itertools.groupby(parts)]
         # Functions, so that all signatures of a SavedModel call the same ones.
         self.sequence = tf.function(self._sequence, input_signature=_SPECS, autograph=False)
@@ -77,11 +79,17 @@ class InferenceEncoder:
 
     def _embed(self, input_ids: tf.Tensor, segment_ids: tf.Tensor, packing: TokenPacking) -> tf.Tensor:
         """[B,S] to [T,H] float32."""
-        weights, tables = self._weights(EMBEDDINGS), self._embeddings
+        tables = self._embeddings
         words = tf.gather(tf.convert_to_tensor(tables.word_embeddings), input_ids)
         segments = tf.gather(tf.convert_to_tensor(tables.token_type_embeddings), segment_ids)
         positions = tf.convert_to_tensor(tables.position_embeddings)[: tf.shape(input_ids)[1]]
         joined = packing.pack(tf.reshape(words + segments + positions, [-1, self._config.embedding_size]))
+        hidden: tf.Tensor = self._project(joined)
+        return hidden
+
+    def _normalised(self, joined: tf.Tensor) -> tf.Tensor:
+        """[T,E] to [T,H]."""
+        weights = self._weights(EMBEDDINGS)
         embedded = layer_norm(joined, weights["norm"], self._config.layer_norm_eps)
         if "projection" not in weights:
             return embedded
